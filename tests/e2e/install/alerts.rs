@@ -62,7 +62,7 @@ impl Alerts {
         let port = self.port;
         let answer = tokio::task::spawn_blocking(move || get(port, "/api/v1/rules?type=alert")).await??;
         let groups = answer["data"]["groups"].as_array().context("the response has no rule groups")?;
-        let rules: Vec<_> = groups.iter().flat_map(|group| group["rules"].as_array()).flatten().collect();
+        let rules: Vec<_> = groups.iter().filter_map(|group| group["rules"].as_array()).flatten().collect();
         ensure!(!rules.is_empty(), "no rules have been loaded");
         let broken = rules.iter().find(|rule| rule["health"] == "err");
         ensure!(broken.is_none(), "a rule cannot be evaluated: {broken:?}");

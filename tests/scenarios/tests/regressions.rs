@@ -2,7 +2,7 @@
 
 use anyhow::ensure;
 use five_spot_api::reclaim::{REASON, REQUESTED, REQUESTED_AT, REQUESTED_TRUE};
-use five_spot_apiserver::faults::{Fault, RequestKind, Rule, Trigger, WatchFault};
+use five_spot_apiserver::faults::{Fault, FaultRule, RequestKind, Trigger, WatchFault};
 use five_spot_scenarios::in_memory::{
     Disturbance, EventOrder, Layout, MISSING_NAMESPACE, Reordered, Reordering, Run, Storm, run,
 };

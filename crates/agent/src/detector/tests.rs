@@ -163,7 +163,7 @@ fn a_command_line_that_cannot_be_read_is_named_and_left_out() {
         search.scanner.leave_out(left_out);
         search
     };
-    let mut detector = Detector::start(Kind::Poll, search(&[]), |_| {}).expect("a thread");
+    let mut detector = Detector::start(DetectorKind::Poll, search(&[]), |_| {}).expect("a thread");
     let deadline = std::time::Instant::now() + SOON;
     let stalled = loop {
         match detector.stalled_process() {
@@ -174,7 +174,7 @@ fn a_command_line_that_cannot_be_read_is_named_and_left_out() {
     assert_eq!(stalled, Some(7));
 
     let (sender, outcomes) = mpsc::channel();
-    let _detector = Detector::start(Kind::Poll, search(&[7]), move |outcome| {
+    let _detector = Detector::start(DetectorKind::Poll, search(&[7]), move |outcome| {
         let _ = sender.send(outcome);
     });
     assert_eq!(pid_of(outcomes.recv_timeout(SOON)), 8);

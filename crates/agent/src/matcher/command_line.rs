@@ -64,7 +64,7 @@ pub fn leading_basenames(process: &mut impl ProcessFacts) -> Vec<Vec<u8>> {
     let visited = process.visit_command_line(0, &mut |chunk| {
         let room = MAX_LEADING_BYTES - content.len();
         content.extend_from_slice(&chunk[..chunk.len().min(room)]);
-        ends += chunk.iter().filter(|byte| **byte == 0).count();
+        ends += chunk.split(|byte| *byte == 0).count() - 1;
         if ends >= LEADING_ARGUMENTS || content.len() == MAX_LEADING_BYTES {
             ControlFlow::Break(())
         } else {

@@ -67,7 +67,7 @@ fn a_renamed_process_is_reported() {
 #[test]
 fn a_process_with_another_user_is_reported() {
     use std::os::unix::process::CommandExt;
-    let Some(mut subscriber) = subscriber(Options::default()) else { return };
+    let Some(mut subscriber) = subscriber(SubscriberOptions::default()) else { return };
     // The child changes its user first, and then its program.
     let mut program = Command::new("/bin/true").uid(65534).spawn().expect("a process; this test needs root");
     let mut count = 0;

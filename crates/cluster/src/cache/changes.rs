@@ -84,9 +84,9 @@ mod tests {
         sender.send(key("hostile"), ChangeCause::Object);
         sender.send(key("other"), ChangeCause::Node);
         assert_eq!(receiver.receiver.len(), 3);
-        let received: Vec<_> = std::iter::from_fn(|| receiver.try_recv()).collect();
+        let changes: Vec<_> = std::iter::from_fn(|| receiver.try_recv()).collect();
         assert_eq!(
-            received,
+            changes,
             [
                 (key("hostile"), ChangeCause::Node),
                 (key("hostile"), ChangeCause::Object),

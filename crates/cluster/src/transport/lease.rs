@@ -39,6 +39,19 @@ impl LeaseRecord {
     pub fn renews(&self, known: &Self) -> bool {
         Self { duration_seconds: known.duration_seconds, ..self.clone() } != *known
     }
+
+    /// The record with which `holder` takes the Lease or renews it at `now`; `before` is the stored one.
+    pub fn held_by(holder: &str, duration: Duration, before: Option<&Self>, now: Timestamp) -> Self {
+        let renewed = before.filter(|before| before.holder == holder);
+        Self {
+            holder: holder.to_owned(),
+            duration_seconds: u32::try_from(duration.as_secs()).unwrap_or(u32::MAX),
+            acquired: renewed.and_then(|before| before.acquired).or(Some(now)),
+            renewed: Some(now),
+            transitions: before
+                .map_or(0, |before| before.transitions.saturating_add(u32::from(renewed.is_none()))),
+        }
+    }
 }
 
 /// A Lease as the API server has stored it.

@@ -277,7 +277,7 @@ impl Elector {
             Ok(Ok(true)) => info!(lease = self.name(), "Released the Lease"),
             Ok(Ok(false)) => {}
             Ok(Err(error)) => {
-                warn!(lease = self.name(), %error, "The Lease was not released; it will expire")
+                warn!(lease = self.name(), %error, "The Lease was not released; it will expire");
             }
             Err(_) => warn!(lease = self.name(), "The Lease was not released in time; it will expire"),
         }

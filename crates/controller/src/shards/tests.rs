@@ -307,7 +307,7 @@ fn only_a_single_instance_works_without_leases() {
 
 #[test]
 fn a_new_leader_works_at_once_without_leases() {
-    let timing = InstanceTiming::shared(Timing::default());
+    let timing = InstanceTiming::shared(LeaseTiming::default());
     let mut replica = Member::new(Shard::ONLY, ME.to_owned(), (None, None), timing, false);
     for now in [100, 160, 280] {
         assert_eq!(replica.step(at(now), Timestamp::UNIX_EPOCH), Step::List);

@@ -97,7 +97,7 @@ fn the_probes_the_ports_and_the_monitor_fit_together() {
     assert_eq!(service["metadata"]["labels"][label], "5spot-controller");
 }
 
-/// The ports on which API servers listen: of cloud providers, kubeadm, minikube, MicroK8s and k0smotron.
+/// The ports on which API servers listen: of cloud providers, kubeadm, minikube, `MicroK8s` and k0smotron.
 const API_SERVER_PORTS: [u16; 5] = [443, 6443, 8443, 16443, 30443];
 
 #[test]

@@ -311,7 +311,7 @@ async fn forced_drain_refusing(path: &str) -> OperatorFixture {
     world.begin();
     world.until(0, "10:00:00").await;
     assert_eq!(world.status("forced").await["phase"], "Active");
-    world.faults.add(Rule {
+    world.faults.add(FaultRule {
         kind: RequestKind::Write,
         path: path.to_owned(),
         trigger: Trigger::Between(jiff::Timestamp::MIN, jiff::Timestamp::MAX),

@@ -4,6 +4,7 @@ use super::facts::{ClusterApi, ControllerPod, CrdState, DoctorFacts, Lease};
 use super::finding::{Finding, Fix, Severity};
 use super::id::FindingId;
 use crate::object::ReportedObject;
+use crate::shell::quoted;
 use jiff::SignedDuration;
 use std::collections::BTreeSet;
 
@@ -12,6 +13,9 @@ const CRD: &str = "scheduledmachines.5spot.finos.org";
 
 /// A difference of clocks that leases and schedules do not notice.
 const TOLERANCE: SignedDuration = SignedDuration::from_secs(60);
+
+/// The most namespaces for which a command is printed.
+const MAX_NAMESPACES: usize = 10;
 
 pub(super) fn judge(facts: &DoctorFacts, findings: &mut Vec<Finding>) {
     findings.extend(definition(facts));

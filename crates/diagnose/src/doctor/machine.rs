@@ -129,7 +129,7 @@ impl<'a> Case<'a> {
         Timestamp::from_second(full.saturating_mul(3600)).unwrap_or(Timestamp::MAX)
     }
 
-    pub(super) fn object(&self) -> ObjectRef {
+    pub(super) fn object(&self) -> ReportedObject {
         ReportedObject::namespaced(names::KIND, self.machine.namespace(), self.machine.name())
     }
 

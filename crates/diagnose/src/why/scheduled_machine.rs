@@ -61,7 +61,7 @@ fn namespace_pause<'f>(walk: &mut Walk<'f>, object: Live<'f>, paused: &Condition
     let id = ObjectId::cluster_scoped("", "Namespace", object.namespace());
     let cause =
         format!("5-Spot is paused for everything in this namespace by the annotation {}", annotation::PAUSED);
-    let fix = Fix::safe_if(
+    let fix = CauseFix::safe_if(
         walk.kubectl.remove_annotation(&id, annotation::PAUSED),
         "5-Spot goes on with everything in the namespace that the pause has held back",
     );

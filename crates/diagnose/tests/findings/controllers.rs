@@ -101,7 +101,7 @@ fn installation() -> Vec<World> {
 }
 
 /// A controller that ends as soon as it has started.
-fn crashing() -> Facts {
+fn crashing() -> DoctorFacts {
     with_pod(|pod| {
         (pod.readiness, pod.scrapes) = (None, None);
         pod.pod["status"]["conditions"] =

@@ -2,12 +2,14 @@
 
 use crate::World;
 use crate::fixtures::{condition, key, lent, lent_with, node, with_agent, with_agent_of, with_object};
-use five_spot_diagnose::doctor::{AgentPod, Facts, FindingId, LogLine, Severity, Workload, WorkloadKey};
+use five_spot_diagnose::doctor::{
+    AgentPod, DoctorFacts, FindingId, LogLine, Severity, WorkloadFacts, WorkloadKey,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 pub fn all() -> Vec<World> {
-    [drains(), agents(), agent_words()].into_iter().flatten().collect()
+    [drains(), agents(), agents_refused_by_pod_security(), agent_words()].into_iter().flatten().collect()
 }
 
 /// The window closed at 11:00, the drain began, and this pod is still there.
@@ -101,7 +103,6 @@ fn configured(toml: &str) -> impl FnOnce(&mut WorkloadFacts) {
 
 fn agents() -> Vec<World> {
     let error = Severity::Error;
-    let refused = json!({"reason": "FailedCreate", "note": "pods is forbidden: violates PodSecurity \"restricted:latest\""});
     vec![
         (
             "no label",
@@ -186,6 +187,13 @@ fn agents() -> Vec<World> {
             object["spec"]["killIfCommands"] = json!(["Java", "Xorg"]);
             with_agent_of(object, configured("match_commands = [\"Java\", \"Xorg\"]\n"))
         }),
+    ]
+}
+
+fn agents_refused_by_pod_security() -> Vec<World> {
+    let error = Severity::Error;
+    let refused = json!({"reason": "FailedCreate", "note": "pods is forbidden: violates PodSecurity \"restricted:latest\""});
+    vec![
         (
             "Pod Security, by an event",
             FindingId::AgentBlockedByPodSecurity,
@@ -387,7 +395,7 @@ fn commands_for_a_node_of_the_management_cluster_keep_the_flags_too() {
     let agent = json!({"metadata": {"name": "agent"}, "spec": {"hostPID": false, "nodeName": "desk-2"}});
     let agents = Some(vec![AgentPod { pod: agent, log: Vec::new() }]);
     let here = WorkloadKey { namespace: "shop".to_owned(), secret: None };
-    facts.workloads = BTreeMap::from([(here, Workload { agents, ..Workload::default() })]);
+    facts.workloads = BTreeMap::from([(here, WorkloadFacts { agents, ..WorkloadFacts::default() })]);
     let report = five_spot_diagnose::doctor::examine(&facts).with_flags("--context lab");
     let fixes: Vec<_> = report.findings.iter().flat_map(|finding| &finding.fix).collect();
     assert_eq!(report.findings.len(), 2, "{report:#?}");

@@ -4,7 +4,7 @@ use super::link::LEASE_NAME;
 use super::transport::refusal_with;
 use five_spot_api::names::SYSTEM_NAMESPACE;
 use five_spot_apiserver::{ApiServer, ResponseBody};
-use five_spot_controller::leader::Timing;
+use five_spot_controller::leader::LeaseTiming;
 use http::{Method, Request, Response, StatusCode};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The durations of the Leases: short, so that a scenario ends nearly as soon as without a fault.
-pub(super) const TIMING: Timing = Timing {
+pub(super) const TIMING: LeaseTiming = LeaseTiming {
     duration: Duration::from_secs(3),
     renew_deadline: Duration::from_secs(2),
     retry_period: Duration::from_secs(1),

@@ -1,7 +1,7 @@
 //! The requests of the doctor, and its text.
 
 use super::fixture::{DoctorFixture, START, fleet, machine};
-use crate::doctor::text;
+use crate::doctor::{AnswerFormat, heading, text};
 use crate::style::{Charset, Style};
 use serde_json::json;
 use std::time::Duration;

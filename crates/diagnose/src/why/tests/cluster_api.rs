@@ -238,14 +238,14 @@ fn a_pause_of_the_namespace_is_the_cause() {
         let condition = json!({"type": "Paused", "status": "True", "reason": reason, "message": message});
         let object = scheduled(10, json!({"status": {"conditions": [condition]}}));
         let alive = namespaced("cluster.x-k8s.io/v1beta2", "Machine", "desk-17-machine", json!({}));
-        World::default().with(object).with(alive).with(controller()).why(scheduled_id())
+        ClusterFixture::default().with(object).with(alive).with(controller()).why(scheduled_id())
     };
     let answer = paused("NamespaceAnnotation", "held back: cordon node desk");
-    let cause = only_cause(&answer, State::Stuck);
+    let cause = only_cause(&answer, DeletionState::Stuck);
     assert_eq!(cause.object.to_string(), "Namespace shop");
     assert_eq!(cause.fix[0].command, "kubectl annotate namespace shop 5spot.finos.org/paused-");
     let answer = paused("ClusterPaused", "held back: cordon node desk");
-    let evidence = &only_cause(&answer, State::Deleting).evidence;
+    let evidence = &only_cause(&answer, DeletionState::Deleting).evidence;
     assert!(evidence.iter().any(|it| it.contains("ClusterPaused")), "{evidence:#?}");
 }
 

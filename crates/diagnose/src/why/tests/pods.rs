@@ -52,8 +52,9 @@ fn a_pod_on_a_dead_node_needs_a_forced_deletion() {
 fn a_pod_that_never_started_on_a_dead_node_says_why() {
     let pod = deleting(on("desk"), 60, &[]);
     let event = event(&pod, "FailedCreatePodSandBox", "stat /var/lib/calico/nodename");
-    let answer = World::default().with(pod).with(event).with(node("desk", "Unknown")).why(pod_id("web-0"));
-    let evidence = &only_cause(&answer, State::Stuck).evidence;
+    let answer =
+        ClusterFixture::default().with(pod).with(event).with(node("desk", "Unknown")).why(pod_id("web-0"));
+    let evidence = &only_cause(&answer, DeletionState::Stuck).evidence;
     assert!(evidence.iter().any(|it| it.contains("event FailedCreatePodSandBox, 3 times")), "{evidence:#?}");
 }
 
@@ -62,23 +63,28 @@ fn a_pod_that_never_started_on_a_dead_node_says_why() {
 fn a_finalizer_hides_no_dead_node() {
     let mut pod = deleting(on("desk"), 600, &["example.org/hold"]);
     pod["metadata"]["deletionGracePeriodSeconds"] = 30.into();
-    let answer = World::default().with(pod.clone()).with(node("desk", "Unknown")).why(pod_id("web-0"));
+    let answer =
+        ClusterFixture::default().with(pod.clone()).with(node("desk", "Unknown")).why(pod_id("web-0"));
     let causes: Vec<&str> = answer.causes.iter().map(|it| it.cause.as_str()).collect();
-    assert_eq!((answer.state, causes.len()), (State::Stuck, 2), "{causes:#?}");
+    assert_eq!((answer.state, causes.len()), (DeletionState::Stuck, 2), "{causes:#?}");
     assert!(causes[0].contains("example.org/hold") && causes[1].contains("not Ready"), "{causes:#?}");
     // The kubelet has confirmed the end of this one.
     pod["metadata"]["deletionGracePeriodSeconds"] = 0.into();
-    let answer = World::default().with(pod).with(node("desk", "Unknown")).why(pod_id("web-0"));
-    assert!(only_cause(&answer, State::Stuck).cause.contains("example.org/hold"), "{answer:#?}");
+    let answer = ClusterFixture::default().with(pod).with(node("desk", "Unknown")).why(pod_id("web-0"));
+    assert!(only_cause(&answer, DeletionState::Stuck).cause.contains("example.org/hold"), "{answer:#?}");
 }
 
 #[test]
 fn a_kubelet_that_reports_gets_time() {
-    let world = |ready| World::default().with(deleting(on("desk"), 5, &[])).with(node("desk", ready));
+    let world =
+        |ready| ClusterFixture::default().with(deleting(on("desk"), 5, &[])).with(node("desk", ready));
     let answer = world("False").why(pod_id("web-0"));
-    assert!(only_cause(&answer, State::Deleting).cause.contains("the kubelet of desk"), "{answer:#?}");
+    assert!(
+        only_cause(&answer, DeletionState::Deleting).cause.contains("the kubelet of desk"),
+        "{answer:#?}"
+    );
     let answer = world("Unknown").why(pod_id("web-0"));
-    assert!(only_cause(&answer, State::Stuck).cause.contains("not Ready"), "{answer:#?}");
+    assert!(only_cause(&answer, DeletionState::Stuck).cause.contains("not Ready"), "{answer:#?}");
 }
 
 #[test]
