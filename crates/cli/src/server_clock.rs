@@ -68,8 +68,8 @@ mod tests {
         assert_eq!(refused(200), None);
         assert_eq!(refused(403), None, "a cluster may hide its version");
         assert!(refused(401).is_some_and(|text| text.contains("rejects the credentials")));
-        assert!(refused(404).is_some_and(|text| text.contains("no API server")));
-        assert!(refused(302).is_some_and(|text| text.contains("no API server")));
+        assert!(refused(404).is_some_and(|text| text.contains("not a Kubernetes API server")));
+        assert!(refused(302).is_some_and(|text| text.contains("not a Kubernetes API server")));
         assert!(refused(503).is_some_and(|text| text.contains("fails to answer")));
     }
 

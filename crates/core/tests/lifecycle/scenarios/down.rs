@@ -101,7 +101,7 @@ fn a_forced_end_of_cluster_apis_own_drain_is_reported() {
     simulation.take_log();
     simulation.take_events();
     simulation.advance_to("2026-11-16T18:05:00Z");
-    assert_eq!(simulation.take_log(), ["publish DrainForced", "tell Cluster API to skip its drain"]);
+    assert_eq!(simulation.take_log(), ["publish DrainForced", "make Cluster API skip its drain"]);
     assert_eq!(simulation.take_events(), ["DrainForced"]);
 }
 
