@@ -303,8 +303,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_token_is_never_sent_in_clear() {
-        check("http://10.0.0.1:6443", "", "not https").await;
-        check("http://cluster.example.com", "", "not https").await;
+        check("http://10.0.0.1:6443", "", "not use https").await;
+        check("http://cluster.example.com", "", "not use https").await;
     }
 
     #[tokio::test]
