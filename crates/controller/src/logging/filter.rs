@@ -1,6 +1,6 @@
 //! The filter of log lines: `RUST_LOG`, and our own lines at debug level under `--verbose`.
 
-use super::OURS;
+use super::{OURS, REQUESTS};
 use tracing::level_filters::LevelFilter;
 use tracing::{Level, Metadata};
 use tracing_subscriber::EnvFilter;
@@ -26,6 +26,8 @@ impl LogFilter {
     /// Unless they name a target of `kube`, or ask for everything at debug level, nothing of its client is logged: it
     /// logs failures without saying which cluster they are about, and whole answers that it cannot parse. Whoever asked
     /// says both, with the cluster and without the answer.
+    ///
+    /// `tower_http=debug`, which shows requests in other controllers of kube-rs, shows the lines about our requests.
     pub fn parse(directives: &str) -> Result<Self, FilterError> {
         let mut filter = EnvFilter::builder().parse(directives)?;
         let asks_for_kube = directives.split(',').any(|directive| directive.trim().starts_with("kube"));
@@ -33,6 +35,12 @@ impl LogFilter {
             && directives.split(',').any(|directive| matches!(directive.trim(), "debug" | "trace"));
         if !asks_for_kube && !asks_for_much {
             filter = filter.add_directive("kube_client=off".parse()?);
+        }
+        let names_requests = directives.split(',').any(|directive| directive.trim().starts_with(REQUESTS));
+        if let Some(level) = directives.split(',').filter_map(level_of_requests).next_back()
+            && !names_requests
+        {
+            filter = filter.add_directive(format!("{REQUESTS}={level}").parse()?);
         }
         Ok(Self { directives: filter, verbose: false })
     }
@@ -56,6 +64,14 @@ impl LogFilter {
         let highest = if verbose { LevelFilter::DEBUG } else { LevelFilter::INFO };
         directives.or(FilterFn::new(ours).with_max_level_hint(highest))
     }
+}
+
+/// The level of a directive for `tower_http` that shows requests. `tower_http=info` hides none of our lines.
+fn level_of_requests(directive: &str) -> Option<LevelFilter> {
+    let (target, level) = directive.trim().split_once('=').unwrap_or((directive.trim(), "trace"));
+    let is_about_requests = target == "tower_http" || target.starts_with("tower_http::");
+    let level: LevelFilter = level.parse().ok().filter(|_| is_about_requests)?;
+    (level >= LevelFilter::DEBUG).then_some(level)
 }
 
 impl From<LevelFilter> for LogFilter {

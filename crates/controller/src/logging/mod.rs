@@ -1,7 +1,7 @@
 //! Log lines: one JSON object a line for machines, or text for people.
 //!
 //! Every line of a reconcile carries the fields of its `reconcile` span ([`reconcile_span`]), whatever `RUST_LOG` says of
-//! spans: a line that cannot be told from those of other objects is of no use.
+//! spans: a line that does not name its object is of no use.
 
 mod fields;
 mod filter;
@@ -26,6 +26,9 @@ use tracing_subscriber::{Layer, Registry};
 
 /// The targets of our own crates begin with this.
 const OURS: &str = "five_spot";
+
+/// The target of the lines about requests.
+pub(crate) const REQUESTS: &str = "five_spot_controller::api";
 
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -195,6 +195,27 @@ fn directives_and_verbosity_choose_the_lines() {
 }
 
 #[test]
+fn a_directive_for_tower_http_shows_requests() {
+    for (directives, expected) in [
+        ("kube=debug,tower_http=debug", 1),
+        ("info,five_spot_controller=info,tower_http=trace", 1),
+        ("info,tower_http", 1),
+        ("info,tower_http::trace=debug", 1),
+        ("info,tower_http=info", 0),
+        ("info,tower_httpd=debug", 0),
+        ("info,tower_http=debug,five_spot_controller::api=info", 0),
+        ("debug,tower_http=off", 1),
+    ] {
+        let written = lines(filter(directives), || {
+            debug!(target: super::REQUESTS, "API call");
+            debug!("our debug");
+        });
+        let calls = each(&written, "/fields/message").into_iter().filter(|message| **message == "API call");
+        assert_eq!(calls.count(), expected, "{directives}");
+    }
+}
+
+#[test]
 fn a_message_of_several_lines_is_one_line() {
     let written = lines(filter("info"), || info!("first\nsecond \"quoted\" \u{1b}[31m"));
     assert_eq!(each(&written, "/fields/message"), ["first\nsecond \"quoted\" \u{1b}[31m"]);

@@ -1,6 +1,7 @@
 //! The metrics and log lines of requests.
 
 use super::Metrics;
+use crate::logging::REQUESTS;
 use five_spot_cluster::{Call, Exchange, RequestObserver};
 use http::StatusCode;
 
@@ -36,7 +37,7 @@ fn code(status: Option<StatusCode>) -> String {
 fn log_exchange(exchange: &Exchange) {
     let Call { verb, group, resource, subresource, namespace, name } = &exchange.call;
     tracing::debug!(
-        target: "five_spot_controller::api",
+        target: REQUESTS,
         verb,
         group,
         api_resource = resource,
