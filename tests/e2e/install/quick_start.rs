@@ -33,7 +33,8 @@ pub(crate) fn tests() -> Vec<Test> {
 const WITHIN: Duration = Duration::from_mins(2);
 
 /// Commands that take long or need no cluster: the images have their own tests, and the controller is started below.
-const ELSEWHERE: [&str; 2] = ["cargo xtask image", "cargo run --release -- --log-format=text"];
+const ELSEWHERE: [&str; 2] =
+    ["cargo xtask image", "cargo run --release -p five-spot-controller -- --log-format=text"];
 
 async fn the_quick_start_works_as_written(_: Arc<TestContext>) -> TestResult {
     let clusters = TestClusters::start_another("quick-start").await?;
@@ -148,10 +149,10 @@ fn blocks(heading: &str) -> anyhow::Result<Vec<String>> {
     Ok(blocks.map(str::to_owned).collect())
 }
 
-/// The commands of the section that installs 5-Spot, without those that show its results.
+/// The commands of the sections that try and install 5-Spot, without those that show its results.
 fn commands() -> anyhow::Result<Vec<String>> {
     let readme = std::fs::read_to_string(repository().join("README.md"))?;
-    let (_, section) = readme.split_once("\n## Run it in a cluster\n").context("no section")?;
+    let (_, section) = readme.split_once("\n## Try it against your cluster\n").context("no section")?;
     let (section, _) = section.split_once("ScheduledMachines and Machines are in").context("no end")?;
     let blocks = section.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
     let lines = blocks.flat_map(str::lines).map(str::trim).filter(|line| !line.is_empty());
