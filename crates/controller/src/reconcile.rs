@@ -1,6 +1,7 @@
 //! One reconcile of one object: observe, decide, confirm if the decision demands it, carry out, note the result.
 
 use crate::attempts::Attempts;
+use crate::audit;
 use crate::brake::Brake;
 use crate::reconcile_report::{ReconcileReport, log_forced_drain};
 use crate::urgency::Urgency;
@@ -129,7 +130,7 @@ impl Reconciler {
             return Ok(self.unobserved(key, report).await);
         };
         let decision = self.decide(key, &mut observed, report);
-        let left = self.time_left(&observed, &decision);
+        let left = self.time_left(&decision);
         // Boxed: a future that is moved into another is on the stack twice.
         let work = Box::pin(self.confirm_and_carry_out(key, observed, decision, report));
         let Some(left) = left else { return work.await };
@@ -137,8 +138,8 @@ impl Reconciler {
     }
 
     /// The time that work on an object with a time limit has: a reclaim or a deletion.
-    fn time_left(&self, observed: &Observed, decision: &Decision) -> Option<Duration> {
-        let due = decision.wake_at.filter(|_| view::has_time_limit(observed, decision))?;
+    fn time_left(&self, decision: &Decision) -> Option<Duration> {
+        let due = decision.wake_at.filter(|_| decision.has_time_limit)?;
         Some(Duration::try_from(due.duration_since(self.caches.now())).unwrap_or(Duration::ZERO))
     }
 
@@ -194,6 +195,9 @@ impl Reconciler {
         if is_reported || decision.evidence == Evidence::BestEffort {
             log_forced_drain(observed, decision);
         }
+        if execution.released {
+            audit::released(observed, decision);
+        }
         execution.result?;
         let recovered = self.attempts.succeeded(key);
         let goes_on = recovered || !decision.actions.is_empty();
@@ -237,7 +241,7 @@ impl Reconciler {
             return next;
         }
         let reporting = Box::pin(self.report_failure(key, &observed, &decision, report));
-        match self.time_left(&observed, &decision) {
+        match self.time_left(&decision) {
             None => reporting.await,
             Some(left) => {
                 if timeout(left, reporting).await.is_err() {

@@ -83,9 +83,6 @@ impl ReconcileReport {
     /// Notes that a decision was carried out. `retry` is the wait after a fault. Without it the next reconcile follows at
     /// once, and reports a fault that is still there.
     pub(crate) fn completed(&mut self, observed: &Observed, decision: &Decision, retry: Option<Retry>) {
-        if decision.actions.contains(&Action::RemoveFinalizer) {
-            audit::released(observed, decision);
-        }
         // The decision was made before the failures were over.
         let fault = decision.fault.as_ref().filter(|fault| match fault.kind {
             FaultKind::Refused | FaultKind::Repeated => false,

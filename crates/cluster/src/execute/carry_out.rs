@@ -70,7 +70,7 @@ pub async fn carry_out(
         Evidence::BestEffort => Box::pin(job.carry_out_emergency(decision)).await,
         Evidence::Cached | Evidence::Confirmed => job.carry_out(decision).await,
     };
-    Execution { skipped: job.into_skipped(), result }
+    job.into_execution(result)
 }
 
 /// The actions one by one; those on pods that follow each other come together.
@@ -115,10 +115,9 @@ impl Job<'_> {
             if !decision.only_clears_up() || error.is_stale() || error.is_guarded() {
                 return Err(error.into());
             }
-            tracing::warn!(%error, "failed to write the status; going on without it");
+            tracing::warn!(%error, "failed to write the status; continuing without it");
             // An object that is released needs no status.
-            let is_released = decision.actions.contains(&Action::RemoveFinalizer);
-            postponed = (!is_released).then(|| ExecutionError::from(error));
+            postponed = (!decision.releases_object()).then(|| ExecutionError::from(error));
         }
         for batch in batches(&decision.actions) {
             let exclusion = batch.first().filter(|action| matches!(action, Action::ExcludeDrain { .. }));
@@ -141,7 +140,7 @@ impl Job<'_> {
     }
 
     /// Carries out an emergency. No event, status or action that fails or hangs delays what comes after it; the first
-    /// failure is returned in the end, and everything is tried again. A status that could not be written the last time is
+    /// failure is returned in the end, and everything is retried. A status that could not be written the last time is
     /// not waited for again.
     async fn carry_out_emergency(&self, decision: &Decision) -> Result<(), ExecutionError> {
         let world = &self.observed.world;
@@ -208,6 +207,7 @@ impl Job<'_> {
             Ok(ActionOutcome::Done) => {
                 let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
                 tracing::info!(duration_ms, "{}", action.done(&self.key.namespace, &self.key.name));
+                self.note_done(action);
                 Ok(())
             }
             // The refusal has been logged.

@@ -3,7 +3,7 @@
 use crate::cache::caches::Caches;
 use crate::cache::lock::lock;
 use crate::cache::workload::WorkloadLink;
-use crate::execute::outcome::SkipReason;
+use crate::execute::outcome::{Execution, ExecutionError, SkipReason};
 use crate::transport::key::ObjectKey;
 use crate::transport::operation::{Operation, TargetKind, Verb};
 use crate::view::confirm::{Confirmed, Template};
@@ -64,6 +64,7 @@ pub(super) struct Job<'a> {
     /// True if the decision demands a claim that has not succeeded yet.
     lacks_claim: AtomicBool,
     skipped: Mutex<Vec<SkipReason>>,
+    released: AtomicBool,
 }
 
 impl<'a> Job<'a> {
@@ -80,6 +81,7 @@ impl<'a> Job<'a> {
                 decision.actions.iter().any(|action| matches!(action, Action::Claim { .. })),
             ),
             skipped: Mutex::default(),
+            released: AtomicBool::default(),
             caches,
             key,
             basis,
@@ -133,9 +135,20 @@ impl<'a> Job<'a> {
         lock(&self.skipped).push(reason);
     }
 
-    /// The reasons of the skipped actions.
-    pub(super) fn into_skipped(self) -> Vec<SkipReason> {
-        std::mem::take(&mut *lock(&self.skipped))
+    /// Notes an action that was carried out.
+    pub(super) fn note_done(&self, action: &Action) {
+        if *action == Action::RemoveFinalizer {
+            self.released.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// The execution that has ended with this result.
+    pub(super) fn into_execution(self, result: Result<(), ExecutionError>) -> Execution {
+        Execution {
+            skipped: std::mem::take(&mut *lock(&self.skipped)),
+            released: self.released.load(Ordering::SeqCst),
+            result,
+        }
     }
 
     /// An operation on the object itself.

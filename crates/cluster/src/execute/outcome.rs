@@ -7,7 +7,7 @@ use crate::transport::error::CallError;
 pub(super) enum ActionOutcome {
     /// The action was carried out.
     Done,
-    /// A disruption budget or a webhook does not allow the eviction now. It is tried again later.
+    /// A disruption budget or a webhook does not allow the eviction now. It is retried later.
     Blocked,
     /// The event could not be published. Nothing relies on it.
     Unpublished,
@@ -101,6 +101,8 @@ impl From<CallError> for ExecutionError {
 pub struct Execution {
     /// The actions that were skipped, each with its reason.
     pub skipped: Vec<SkipReason>,
+    /// True if our finalizer was removed.
+    pub released: bool,
     /// The first failure, if there was one.
     pub result: Result<(), ExecutionError>,
 }

@@ -9,8 +9,8 @@ const DISRUPTION_BUDGET: &str = "DisruptionBudget";
 /// The start of the message when a webhook has refused.
 const WEBHOOK: &str = "admission webhook ";
 
-/// A refused eviction. An overloaded server answers with the same code without a word about the pod: that is a failed
-/// call, and no refusal.
+/// A refused eviction. An overloaded server responds with the same code, but names no budget or webhook: that is a
+/// failed call, not a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal<'a> {
     /// A disruption budget would be violated.

@@ -96,6 +96,22 @@ impl Confirmed {
     }
 }
 
+/// The objects of the provider that a Machine refers to.
+#[derive(Clone, Copy)]
+enum ProviderPart {
+    Bootstrap,
+    Infrastructure,
+}
+
+impl From<ProviderPart> for Part {
+    fn from(part: ProviderPart) -> Self {
+        match part {
+            ProviderPart::Bootstrap => Self::Bootstrap,
+            ProviderPart::Infrastructure => Self::Infrastructure,
+        }
+    }
+}
+
 /// The parts of a `ScheduledMachine` from which objects are made. No cache keeps them.
 pub(crate) struct Template {
     raw: ScheduledMachineSpec,
@@ -158,8 +174,8 @@ async fn read_facts(
         match scope {
             ConfirmScope::AllButProviderObjects => Ok(()),
             ConfirmScope::Everything => {
-                let bootstrap = provider(Part::Bootstrap, &observed.world.bootstrap);
-                let infrastructure = provider(Part::Infrastructure, &observed.world.infrastructure);
+                let bootstrap = provider(ProviderPart::Bootstrap, &observed.world.bootstrap);
+                let infrastructure = provider(ProviderPart::Infrastructure, &observed.world.infrastructure);
                 futures::try_join!(bootstrap, infrastructure).map(|((), ())| ())
             }
         }
@@ -248,20 +264,20 @@ async fn confirm_secret(
 async fn confirm_provider(
     caches: &Arc<Caches>,
     key: &ObjectKey,
-    part: Part,
+    part: ProviderPart,
     slot: &Slot<ProviderView>,
     template: Option<&Template>,
     cluster: Option<&Uid>,
 ) -> Result<(), CallError> {
     let wanted = template.map(|template| match part {
-        Part::Bootstrap => &template.spec.bootstrap,
-        Part::Infrastructure | Part::Machine => &template.spec.infrastructure,
+        ProviderPart::Bootstrap => &template.spec.bootstrap,
+        ProviderPart::Infrastructure => &template.spec.infrastructure,
     });
     let Some(kind) = slot.ours().map(|view| &view.kind).or(wanted) else { return Ok(()) };
     let Some(resource) = caches.kinds.known(kind) else { return Ok(()) };
     let name = key.beside(match part {
-        Part::Bootstrap => names::bootstrap(&key.name),
-        Part::Infrastructure | Part::Machine => names::infrastructure(&key.name),
+        ProviderPart::Bootstrap => names::bootstrap(&key.name),
+        ProviderPart::Infrastructure => names::infrastructure(&key.name),
     });
     let found = read(
         &caches.api(&key.namespace, &resource),
@@ -283,11 +299,11 @@ async fn confirm_provider(
     let desired = template.zip(cluster).filter(|_| wanted == Some(kind)).and_then(|(template, cluster)| {
         let source = template.source(key, caches.capi()?);
         Some(match part {
-            Part::Bootstrap => render::bootstrap(&source, cluster),
-            Part::Infrastructure | Part::Machine => render::infrastructure(&source, cluster),
+            ProviderPart::Bootstrap => render::bootstrap(&source, cluster),
+            ProviderPart::Infrastructure => render::infrastructure(&source, cluster),
         })
     });
-    match compare(caches, key, part, found, desired.as_ref()) {
+    match compare(caches, key, part.into(), found, desired.as_ref()) {
         Some(object) => put_provider(caches, kind, &object),
         None => remove_provider(caches, kind, &name),
     }

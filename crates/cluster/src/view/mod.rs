@@ -26,7 +26,7 @@ mod watch_status;
 pub use agents::{AgentState, agent_states, watch_agents};
 pub use confirm::{ConfirmScope, Confirmed, confirm, reread};
 pub use look::{LookError, Looked, look};
-pub use observe::{glance, has_time_limit, observe, time_limit};
+pub use observe::{glance, observe, time_limit};
 pub use observed::Observed;
 pub use pod_watch::watch_pods;
 pub use queue_facts::{QueueFacts, queue_facts};

@@ -6,9 +6,8 @@ use crate::transport::key::ObjectKey;
 use crate::view::assemble::{Cached, assemble};
 use crate::view::lookup::look_up;
 use crate::view::observed::Observed;
-use five_spot_api::Phase;
+use five_spot_core::Evidence;
 use five_spot_core::world::{Failures, NodeView};
-use five_spot_core::{Decision, Evidence};
 use jiff::Timestamp;
 use std::sync::Arc;
 
@@ -49,10 +48,5 @@ pub async fn glance(caches: &Arc<Caches>, key: &ObjectKey, failures: &Failures) 
 pub async fn time_limit(caches: &Arc<Caches>, key: &ObjectKey, failures: &Failures) -> Option<Timestamp> {
     let Cached::Known(observed) = assemble(caches, key, failures).await else { return None };
     let decision = observed.decide(caches.now());
-    decision.wake_at.filter(|_| has_time_limit(&observed, &decision))
-}
-
-/// True if the work on an object has a time limit: a reclaim or a deletion.
-pub fn has_time_limit(observed: &Observed, decision: &Decision) -> bool {
-    observed.world.object.deletion.is_some() || decision.status.phase == Some(Phase::EmergencyRemove)
+    decision.wake_at.filter(|_| decision.has_time_limit)
 }

@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_forbidden_secret_names_the_service_account_that_lacks_the_permission() {
+    fn a_forbidden_secret_names_the_service_account() {
         let secret = ObjectKey::new("shop", "prod-kubeconfig");
         let cluster = WorkloadCluster::of_secret("prod-kubeconfig", "value");
         let failure = ReadFailure { kind: ReadFailureKind::Forbidden, message: "no (403)".to_owned() };

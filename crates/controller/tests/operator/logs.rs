@@ -186,6 +186,32 @@ fn transitions_are_logged_once_and_audited_with_a_cause() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_object_released_by_another_client_is_not_audited() {
+    let mut world = OperatorFixture::new("info");
+    world.lend(&machine("idle", &json!({"schedule": {"enabled": false}})));
+    world.begin();
+    world.phase("idle", "Disabled").await;
+    world.faults.add(FaultRule {
+        kind: RequestKind::Write,
+        path: "/scheduledmachines/idle".to_owned(),
+        trigger: Trigger::Between(jiff::Timestamp::MIN, jiff::Timestamp::MAX),
+        fault: Fault::Delay(std::time::Duration::from_secs(5)),
+    });
+    let from = world.clock.now();
+    world.remove("idle").await;
+    let path = "/apis/5spot.finos.org/v1alpha1/namespaces/shop/scheduledmachines/idle";
+    let releases = |uri: &str| uri.split('?').next() == Some(path);
+    let is_releasing =
+        async || world.asked_since(from).iter().any(|asked| asked.method == "PATCH" && releases(&asked.uri));
+    world.wait("the finalizer to be removed", is_releasing).await;
+    world.patch(path, &json!({"metadata": {"finalizers": null}})).await;
+    tokio::time::sleep(std::time::Duration::from_mins(1)).await;
+    world.end().await;
+    assert!(world.machines().await.is_empty());
+    assert!(fields(&world.log.lines(), "Object released").is_empty());
+}
+
 /// The same that `jq -c 'select(PATH == VALUE)'` finds; `cargo xtask operator` asks the real one.
 fn select<'a>(lines: &'a [Value], pointer: &str, value: &str) -> Vec<&'a Value> {
     lines.iter().filter(|line| line.pointer(pointer).is_some_and(|found| found == value)).collect()

@@ -96,18 +96,22 @@ impl Decision {
             |record: &ReclaimRecord| world.status.reclaims.iter().any(|known| same_request(known, record));
         let mut unfinished = self.status.reclaims.iter().filter(|record| record.finished_at.is_none());
         self.evidence != Evidence::BestEffort
-            || self.actions.contains(&Action::RemoveFinalizer)
+            || self.releases_object()
             || unfinished.any(|record| !is_recorded(record))
     }
 
     /// Returns true if the decision only finishes what is over: it deletes what is left of a machine whose Machine is gone, or
     /// releases the object. Nothing of that relies on a record, and a status that is refused must not keep the machine.
     pub fn only_clears_up(&self) -> bool {
-        let releases = self.actions.contains(&Action::RemoveFinalizer);
         let deletes_leftover = |action: &Action| {
             matches!(action, Action::DeleteBootstrap { .. } | Action::DeleteInfrastructure { .. })
         };
-        releases || (!self.actions.is_empty() && self.actions.iter().all(deletes_leftover))
+        self.releases_object() || (!self.actions.is_empty() && self.actions.iter().all(deletes_leftover))
+    }
+
+    /// Returns true if the decision releases the object: it has no status afterwards.
+    pub fn releases_object(&self) -> bool {
+        self.actions.contains(&Action::RemoveFinalizer)
     }
 
     /// Returns the actions of an emergency that could not be recorded. The schedule is disabled before the Machine is deleted,

@@ -36,8 +36,8 @@ use crate::spec::{InvalidSpec, ValidSpec};
 use crate::world::World;
 use demand::Demand;
 use draft::Draft;
-use five_spot_api::ScheduledMachineStatus;
 use five_spot_api::condition::Reason;
+use five_spot_api::{Phase, ScheduledMachineStatus};
 use jiff::Timestamp;
 use situation::{Situation, Spec};
 
@@ -62,6 +62,8 @@ pub struct Decision {
     pub evidence: Evidence,
     /// True if someone waits for a machine or for the end of an object: nothing that is only reported may take long.
     pub is_urgent: bool,
+    /// True if the work on the object has a time limit, which `wake_at` contains: a reclaim or a deletion.
+    pub has_time_limit: bool,
     /// True if the object is where it should be: nothing has to be waited for, and no watch event can be missing. It is
     /// what the condition `Ready` reports.
     pub settled: bool,
@@ -113,6 +115,7 @@ fn run(situation: &Situation<'_>) -> Decision {
         events,
         evidence,
         is_urgent: draft.is_urgent,
+        has_time_limit: situation.being_deleted() || status.phase == Some(Phase::EmergencyRemove),
         settled: status::is_settled(situation, demand, &draft),
         is_lent: status::is_lent(situation, &draft),
         demand: status::demand_reason(situation, demand),

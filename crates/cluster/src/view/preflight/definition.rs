@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_called_what_it_is_installed_as() {
+    fn the_name_is_that_of_the_installed_crd() {
         assert_eq!(five_spot_api::crd().metadata.name.as_deref(), Some(NAME));
     }
 
