@@ -65,7 +65,7 @@ enum Task {
     Dashboard(dashboard::Args),
     /// Check licenses, bans and sources of all dependencies against deny.toml; install cargo-deny if it is
     /// missing.
-    Deny,
+    Deny(deny::Args),
     /// Build the missing parts of the real control plane and run the end-to-end tests on it.
     E2e(e2e::Args),
     /// Run every scenario many times, each time with a different fault.
@@ -106,7 +106,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Conformance(args) => conformance::run(&args),
         Task::ControlPlane(args) => control_plane::run(&args),
         Task::Dashboard(args) => dashboard::run(&args),
-        Task::Deny => deny::run(),
+        Task::Deny(args) => deny::run(&args),
         Task::E2e(args) => e2e::run(&args),
         Task::Faults(args) => faults::run(&args),
         Task::Fuzz(args) => fuzz::run(&args),
