@@ -169,7 +169,7 @@ impl Agent {
     }
 
     /// Starts the detector with the current configuration, in place of the one that runs. A machine that is out of
-    /// processes or memory may be so for a moment only: it is tried again.
+    /// processes or memory may be so for a moment only: it is retried.
     fn arm(&mut self) {
         self.disarm();
         if let Err(error) = self.start_detector() {
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn events_that_fail_end_only_who_asked_for_them() {
+    async fn failed_events_stop_only_an_agent_that_requires_them() {
         let failed = || DetectorOutcome::Failed(NetlinkError::NotPermitted.into());
         agent(Choice::Netlink).on_outcome(failed()).expect_err("events were asked for");
         let mut automatic = agent(Choice::Auto);

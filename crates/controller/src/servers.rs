@@ -30,8 +30,8 @@ const CONNECTION_DEADLINE: Duration = Duration::from_secs(20);
 /// Bytes of the head of a request. Those of a kubelet and a Prometheus have 300.
 const HEAD_BYTES: usize = 16 << 10;
 
-/// Connections to a port at the same time. One more ends the oldest: who has a question asks it at once, and who keeps a
-/// connection without asking has no claim to it. Each port has its own, so that scrapes never stand in the way of probes.
+/// Connections to a port at the same time. One more closes the oldest: clients send their request as soon as they
+/// are connected, and a connection without a request need not be kept. Each port has its own, so that scrapes never block probes.
 const CONNECTIONS: usize = 64;
 
 /// The time to wait after a connection could not be accepted: there is no file descriptor left.

@@ -149,7 +149,7 @@ fn what_a_proxy_does_not_find_may_be_there_all_the_same() -> anyhow::Result<()> 
     let misrouted = fault_of(RequestKind::Write, "/eviction", Trigger::Nth(0), Fault::Misroute);
     let run = run_again("mirror_and_daemon_pods_stay", &misrouted)?;
     let evictions = |run: &Run| written(run, "create", "pods/eviction").len();
-    assert_eq!(evictions(&run), evictions(&baseline) + 1, "it is tried again");
+    assert_eq!(evictions(&run), evictions(&baseline) + 1, "it is retried");
 
     let baseline = run_again("deleted_while_active", &Disturbance::default())?;
     let deleted = written(&baseline, "delete", "machines")[0];

@@ -121,7 +121,7 @@ fn a_process_that_could_not_be_read_is_found_without_an_event() {
 
 /// A process whose files cannot be read holds up the thread of the detector, and nothing else.
 #[test]
-fn a_detector_that_hangs_does_not_hold_up_who_drops_it() {
+fn dropping_a_detector_that_hangs_does_not_block() {
     let root = tempfile::tempdir().expect("a folder");
     let process = root.path().join("7");
     std::fs::create_dir(&process).expect("a process");

@@ -1,5 +1,5 @@
-//! The read of a command line that is going on. A command line lies in the memory of its process, which can make a reader wait
-//! for ever, as on a file system that no longer answers. Who depends on the reader can see here that it waits.
+//! The read of a command line that is in progress. A command line is in the memory of its process, and the read can block for
+//! ever, for example on a file system that no longer responds. Code that depends on the reader can see here that it is blocked.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -372,7 +372,7 @@ fn a_folder_that_is_not_proc_is_read_as_one() {
 }
 
 #[test]
-fn the_processes_of_a_node_are_told_from_those_of_a_pod() {
+fn processes_of_the_node_and_of_pods_are_distinguished() {
     for (what, own, first, shows_host) in [
         ("a host", 7, Some("0::/../../../../init.scope"), true),
         ("a node that is a container", 7, Some("0::/../../../../docker/1/init.scope"), true),

@@ -87,7 +87,7 @@ async fn a_watch_that_has_expired_begins_with_a_list_again() {
 }
 
 #[tokio::test]
-async fn an_agent_that_is_killed_before_it_could_annotate_does_so_later() {
+async fn an_agent_killed_before_its_annotation_writes_it_later() {
     let mut server = Server::start().await;
     server.apply_config("match_commands = ['fsp-killed']").await;
     let host = Host::new(&server);

@@ -1,4 +1,4 @@
-//! The demo's week: everybody is where they are wanted, and what the story promises happens.
+//! The demo's week: machines are lent exactly when they are wanted, and the documented events happen.
 
 use crate::program::{Answer, about, sandbox, second};
 use serde_json::Value;

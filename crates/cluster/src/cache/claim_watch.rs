@@ -46,7 +46,7 @@ pub(crate) fn note_accepted(caches: &Caches) {
     }
 }
 
-/// Notes that a Lease could not be written, and has it tried again later.
+/// Notes that a Lease could not be written, and has it retried later.
 pub(crate) fn note_refused(caches: &Arc<Caches>, key: &ObjectKey) {
     let pause = caches.claims.note_refused(caches.now());
     let (later, key) = (caches.clone(), key.clone());

@@ -96,7 +96,7 @@ impl Claims {
     }
 
     /// Notes that a Lease could not be written for want of a permission or of its namespace. Returns the time after which it
-    /// is tried again.
+    /// is retried.
     pub(crate) fn note_refused(&self, now: Timestamp) -> Duration {
         let mut refusal = lock(&self.refusal);
         let pause = match *refusal {

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_as_we_would_write_it_has_not_whoever_owns_it() {
+    fn a_field_as_we_write_it_has_not_drifted_whoever_owns_it() {
         check(
             &json!({"port": 22}),
             &json!({"port": 22, "providerID": "p"}),
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_on_its_way_in_has_not() {
+    fn a_field_that_the_server_normalizes_has_not_drifted() {
         check(&json!({"size": "1024Mi"}), &json!({"size": "1Gi"}), &json!({"f:size": {}}), false);
     }
 

@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn what_exists_after_all_comes_back_in_the_same_version() {
+    fn an_object_that_still_exists_returns_in_its_version() {
         let store = filled();
         store.remove(&key("one"));
         assert!(!store.put(key("one"), "5", "first"));

@@ -206,7 +206,7 @@ impl Backoff for Pauses {
 }
 
 /// Follows a watch for as long as it lasts. One that was to begin with its first events, and failed before they were
-/// complete, is not tried again: a server may not know how.
+/// complete, is not retried: a server may not know how.
 #[allow(clippy::too_many_arguments)]
 async fn follow<K, V>(
     source: &WatchSource,

@@ -73,7 +73,7 @@ fn watch_namespaces(caches: &Arc<Caches>) {
                         tracing::warn!(
                             annotation = annotation::ALLOW_REMOVALS,
                             controller_namespace = &*namespace.name,
-                            "The annotation is no RFC 3339 time, as in 2026-01-31T18:00:00Z: it lets no removal begin"
+                            "The annotation is not an RFC 3339 time such as 2026-01-31T18:00:00Z; no removal is allowed"
                         );
                     }
                     watched.notify_where(ChangeCause::Namespace, |key, object| {

@@ -59,7 +59,7 @@ pub(crate) struct WorkloadLink {
     agent_pods: Mutex<Option<PodWatch<AgentPodFacts>>>,
     daemon_sets: Mutex<BTreeMap<ObjectKey, bool>>,
     namespace_labels: Mutex<BTreeMap<String, KnownLabels>>,
-    /// Refused evictions that were logged lately: a thousand pods that are blocked are tried again every few seconds.
+    /// Refused evictions that were logged lately: a thousand pods that are blocked are retried every few seconds.
     refused_evictions: Repeats,
     /// False if the stores are filled by single reads.
     is_watched: bool,
@@ -414,7 +414,7 @@ impl IgnoredRequests {
 /// The namespace whose UID tells one cluster from another: it is made with the cluster, and cannot be deleted.
 const IDENTITY_NAMESPACE: &str = "kube-system";
 
-/// The time after which a failed identification is tried again.
+/// The time after which a failed identification is retried.
 const IDENTIFY_AGAIN: Duration = Duration::from_secs(5);
 
 /// The time limit of a person's single look at a cluster that may hang.
@@ -534,7 +534,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_uid_identifies_no_cluster() {
+    async fn an_invalid_uid_identifies_no_cluster() {
         let answer = |uid: &str| json!({"metadata": {"name": IDENTITY_NAMESPACE, "uid": uid}}).to_string();
         for (uid, expected) in
             [("7c1d", Some("7c1d")), ("", None), ("a\nb", None), (&*"x".repeat(100_000), None)]

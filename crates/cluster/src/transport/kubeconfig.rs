@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_reads_or_strays_is_refused() {
+    fn commands_files_proxies_and_impersonation_are_refused() {
         let server = "server: 'https://10.0.0.1:6443'";
         check_refused(server, "exec: {command: s3cret, apiVersion: v1}", "exec");
         check_refused(server, "auth-provider: {name: x, config: {}}", "auth-provider");

@@ -39,7 +39,7 @@ pub enum Verb {
     Create,
     /// Take over the claim of an object that is gone.
     TakeOver,
-    /// Remove an owner reference to a `ScheduledMachine` of an earlier life.
+    /// Remove an owner reference to a `ScheduledMachine` with another UID, as after a restore.
     RemoveOldOwner,
     /// Annotate a Machine so that Cluster API does not drain its node.
     Annotate,

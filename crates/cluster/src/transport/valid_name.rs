@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_elsewhere_is_no_name() {
+    fn a_path_is_not_a_valid_name() {
         for name in [
             "",
             ".",

@@ -1,9 +1,9 @@
 //! Liveness and readiness of the controller.
 //!
 //! Alive: the event loop and every worker make progress, timers fire, and no watch of the management cluster hangs.
-//! Everything here is bounded by something else first (a request by its deadline, a silent watch by the transport), so that a
-//! bound which is passed means that the program itself is stuck and a restart is the cure. An API server that is away
-//! is no such thing: requests fail, and are tried again.
+//! Each limit here is longer than the one that the operation has itself (the deadline of a request, the limit of the transport
+//! for a silent watch). A limit that is exceeded therefore means that the program is stuck, and a restart helps. An API server
+//! that is down exceeds none: requests fail, and are retried.
 //!
 //! Ready: besides, the watches of the management cluster are synced and connected, and the checks of the environment
 //! ([`Health::examined`]) have found no obstacle. Workload clusters affect neither: they show in the conditions of the objects
@@ -37,12 +37,12 @@ const TIMER_BOUND: Duration = Duration::from_secs(30);
 const WORK_BOUND: Duration = Duration::from_mins(2);
 
 /// The time for which a watch may hang. The transport ends one that has been silent for three minutes and opens it again, and a server
-/// then speaks within a minute, if only to say that nothing has happened.
+/// then sends something within a minute, at least a bookmark.
 const WATCH_BOUND: Duration = Duration::from_mins(5);
 
 /// The remark in `/ready` if no ping can show that a server is frozen.
-const OVER_HTTP1: &str = "the API server offers no HTTP/2: if it stops answering, its watches notice only when they \
-    have been silent for 3 minutes";
+const OVER_HTTP1: &str = "the API server does not offer HTTP/2: if it stops responding, this is noticed only after \
+    its watches have been silent for 3 minutes";
 
 type Watches = Arc<dyn Fn() -> Vec<ManagementWatch> + Send + Sync>;
 

@@ -116,7 +116,7 @@ fn a_hanging_watch_is_unhealthy_a_closed_one_not_ready() {
     watch.lock().unwrap().idle = Some(WATCH_BOUND + SECOND);
     assert_eq!(health.ailments(), ["the watch of machines has shown no activity for 301 s"]);
     assert_eq!(health.obstacles(), health.ailments());
-    // The server is away: it is tried again and again.
+    // The server is down: requests to it are retried.
     *watch.lock().unwrap() = ManagementWatch {
         what: "machines".to_owned(),
         unsynced: None,

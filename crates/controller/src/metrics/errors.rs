@@ -1,4 +1,4 @@
-//! The kinds of errors that a dashboard tells apart.
+//! The kinds of errors that a dashboard distinguishes.
 
 use five_spot_cluster::transport::Operation;
 use five_spot_core::{Fault, FaultKind};

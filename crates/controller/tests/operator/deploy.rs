@@ -101,7 +101,7 @@ fn the_probes_the_ports_and_the_monitor_fit_together() {
 const API_SERVER_PORTS: [u16; 5] = [443, 6443, 8443, 16443, 30443];
 
 #[test]
-fn the_network_policy_permits_api_servers_dns_scrapes_and_probes() {
+fn the_network_policy_permits_all_needed_connections() {
     let policy = manifests("controller/network-policy.yaml");
     let ports = |rule: &Value| -> Vec<Value> {
         let ports = rule["ports"].as_array().expect("ports");

@@ -160,7 +160,7 @@ async fn missing_kinds_wake_only_their_users_and_share_discovery() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_changes_without_end_causes_one_reconcile_a_second() {
+async fn a_node_that_keeps_changing_causes_one_reconcile_a_second() {
     let mut world = OperatorFixture::new("info");
     world.lend(&machine("m0", &json!({})));
     world.begin();

@@ -121,7 +121,7 @@ fn skip_late_drain(situation: &Situation<'_>, machine: &MachineView, draft: &mut
     let is_empty = situation.world.node == NodeFact::NotYet
         || draft.facts.drain.as_ref().is_some_and(|drain| drain.evicted >= drain.total);
     if !machine.drain_excluded && !is_empty {
-        let what = "Cluster API has not drained its node, and is told to skip that".to_owned();
+        let what = "Cluster API has not drained its node; 5-Spot makes it skip its drain".to_owned();
         let recorded = draft.facts.shutdown_started_at.as_ref();
         let event = drain_forced(&Obstacle { what, pods: &[] }, recorded, deadline, situation);
         draft.act(Action::Publish(event));

@@ -56,7 +56,7 @@ fn no_namespace(case: &Case<'_>) -> Finding {
         Severity::Error,
         "the reclaim agent is not installed in the workload cluster",
     )
-    .cause("The owner's programs trigger no reclaim: no agent watches the processes of the machine.")
+    .cause("Programs of the owner do not trigger a reclaim, because no agent watches the processes of the machine.")
     .evidence(format!("the workload cluster has no namespace {SYSTEM_NAMESPACE}"))
     .evidence_of(case.condition("Ready").filter(|ready| ready.status == "False").map(|ready| ready.words()))
     .fix(Fix::command("kubectl apply -k deploy/node-agent/").in_workload_cluster(""))
@@ -118,7 +118,7 @@ fn pod(case: &Case<'_>, workload: &WorkloadFacts) -> Option<Finding> {
             Severity::Error,
             format!("no reclaim agent runs on node {node}"),
         )
-        .cause("The owner's programs trigger no reclaim: no agent watches the processes of the machine.")
+        .cause("Programs of the owner do not trigger a reclaim, because no agent watches the processes of the machine.")
         .evidence(format!("no pod with the label app=5spot-reclaim-agent on node {node}"))
         .evidence_of(words)
         .evidence_of(absent)
@@ -141,7 +141,7 @@ fn down(case: &Case<'_>, agent: &AgentPod) -> Finding {
     let (node, pod) = (case.node_name(), name(&agent.pod));
     let title = format!("the reclaim agent on node {node} does not work");
     case.find(FindingId::AgentPodMissing, Severity::Error, title)
-        .cause("The owner's programs take nothing back: nobody looks at the processes of the machine.")
+        .cause("Programs of the owner do not trigger a reclaim, because no agent watches the processes of the machine.")
         .evidence(pod_words(&agent.pod))
         .evidence_of(restarts(&agent.pod))
         .evidence_of(agent.log.last().map(LogLine::words))

@@ -68,7 +68,7 @@ fn not_running(facts: &DoctorFacts) -> Option<Finding> {
     if is_starting {
         return None;
     }
-    let neglected = facts.neglected.iter().map(|object| format!("nobody has acted on {object}"));
+    let neglected = facts.neglected.iter().map(|object| format!("no controller has acted on {object}"));
     let is_installed = !owners.is_empty() || !pods.is_empty();
     let has_objects = facts.known.as_ref().is_some_and(|known| !known.is_empty());
     let is_served = (has_objects && facts.neglected.is_empty()) || (!has_objects && facts.works_elsewhere);
@@ -166,12 +166,8 @@ fn not_ready(facts: &DoctorFacts, pod: &ControllerPod) -> Option<Finding> {
     let object = ReportedObject::namespaced("Pod", namespace, name(&pod.pod));
     let failure = failure(&pod.pod);
     let (cause, which, because) = match &failure {
-        Some(_) => ("It does not stay up.", " --previous", "the end of its log says why it has ended"),
-        None => (
-            "It runs, and something keeps it from its work.",
-            "",
-            "it becomes ready by itself when the cause is gone",
-        ),
+        Some(_) => ("It keeps restarting.", " --previous", "the end of its log says why it has ended"),
+        None => ("It runs but is not ready.", "", "it becomes ready by itself when the cause is gone"),
     };
     Some(
         Finding::new(FindingId::ControllerNotReady, Severity::Error, object, "the controller is not ready")

@@ -46,7 +46,7 @@ fn lease(walk: &mut Walk<'_>, program: &str, (namespace, name): (&str, &str)) ->
         Ok(lease) => lease,
         Err(Missing::Absent) => {
             let evidence =
-                format!("there is no Lease {namespace}/{name} that would tell whether {program} is running");
+                format!("there is no Lease {namespace}/{name} that shows whether {program} is running");
             return Some(Liveness::Unknown(Some(evidence)));
         }
         Err(Missing::Unreadable(reason)) => {

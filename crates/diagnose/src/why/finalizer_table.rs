@@ -80,13 +80,13 @@ const TABLE: &[KnownFinalizer] = &[
         "kubernetes.io/pv-controller",
         BuiltIn("the persistent volume controller"),
         Outside,
-        "the disk or share stays in the storage system, and nobody deletes it any more",
+        "the disk or share stays in the storage system and must be deleted by hand",
     ),
     row(
         "external-provisioner.volume.kubernetes.io/finalizer",
         Other("the external-provisioner of the CSI driver"),
         Outside,
-        "the disk or share stays in the storage system, and nobody deletes it any more",
+        "the disk or share stays in the storage system and must be deleted by hand",
     ),
     row(
         "external-attacher/*",
@@ -147,13 +147,13 @@ const TABLE: &[KnownFinalizer] = &[
         "cluster.cluster.x-k8s.io",
         ClusterApi,
         Outside,
-        "machines, control plane and infrastructure of the cluster stay, and nobody deletes them any more",
+        "machines, control plane and infrastructure of the cluster stay and must be deleted by hand",
     ),
     row(
         "cluster.x-k8s.io/*",
         ClusterApi,
         Outside,
-        "the machines below it stay without an owner, and nobody deletes them any more",
+        "the machines below it stay without an owner and must be deleted by hand",
     ),
     row(
         "*.cluster.x-k8s.io",
@@ -171,13 +171,13 @@ const TABLE: &[KnownFinalizer] = &[
         "resources-finalizer.argocd.argoproj.io*",
         Other("the application controller of Argo CD"),
         Cluster,
-        "everything that the Application has deployed stays, and nobody manages it any more",
+        "everything that the Application has deployed stays and must be managed by hand",
     ),
     row(
         "finalizers.fluxcd.io",
         Other("the Flux controller of its kind"),
         Cluster,
-        "everything that it has deployed stays, and nobody manages it any more",
+        "everything that it has deployed stays and must be managed by hand",
     ),
     row(
         "karpenter.sh/termination",
@@ -236,7 +236,7 @@ const TABLE: &[KnownFinalizer] = &[
 ];
 
 /// The consequences of removing a finalizer that is not in the table.
-pub(super) const UNKNOWN_LEAVES: &str = "whatever its controller would have cleaned up stays behind, inside or outside the cluster, and nobody will clean it up later";
+pub(super) const UNKNOWN_LEAVES: &str = "whatever its controller would have cleaned up stays behind, inside or outside the cluster, and must be deleted by hand";
 
 /// Returns the entry of a finalizer.
 pub(super) fn find(finalizer: &str) -> Option<&'static KnownFinalizer> {

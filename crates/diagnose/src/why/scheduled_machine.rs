@@ -63,7 +63,7 @@ fn namespace_pause<'f>(walk: &mut Walk<'f>, object: Live<'f>, paused: &Condition
         format!("5-Spot is paused for everything in this namespace by the annotation {}", annotation::PAUSED);
     let fix = CauseFix::safe_if(
         walk.kubectl.remove_annotation(&id, annotation::PAUSED),
-        "5-Spot goes on with everything in the namespace that the pause has held back",
+        "5-Spot continues with everything in the namespace that the pause held back",
     );
     walk.blocked(&id, cause, vec![words::condition(paused)], vec![fix]);
 }

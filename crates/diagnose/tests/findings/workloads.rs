@@ -388,7 +388,7 @@ fn commands_for_the_same_cluster_keep_the_callers_flags() {
 
 /// With its Node in the management cluster, a machine has no other cluster that a command could be for.
 #[test]
-fn commands_for_a_node_of_the_management_cluster_keep_the_flags_too() {
+fn commands_for_management_nodes_keep_the_callers_flags() {
     let mut object = draining("shop/web-0", "still terminating after its grace period", true);
     object["status"]["workloadCluster"] = json!({});
     let mut facts = with_object(object);

@@ -159,7 +159,7 @@ async fn taints_wait_and_fail_with_a_reason(env: &dyn Environment) -> anyhow::Re
     subject.set(tainted("c")).await?;
     subject.until_condition("NodeTainted", "False", "PatchFailed").await?;
     env.allow_node_writes(true).await?;
-    // It would be tried again after half a minute.
+    // It would be retried after half a minute.
     subject.annotate(FORCE_RECONCILE, json!("now")).await?;
     subject.until_condition("NodeTainted", "True", "Applied").await?;
     env.until(NODE, &node, "to have the new value", |node| value_of(node, "example.org/desk") == "c").await?;

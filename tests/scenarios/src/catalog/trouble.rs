@@ -200,7 +200,7 @@ async fn provider_fails_and_recovers(env: &dyn Environment) -> anyhow::Result<En
     let again = |object: &Value| crate::subject::is_ready(object);
     subject.until("to be lent after all", again).await?;
     let waited = env.now().duration_since(given_up);
-    ensure!(waited >= SignedDuration::from_mins(4), "it was tried again after {waited}");
+    ensure!(waited >= SignedDuration::from_mins(4), "it was retried after {waited}");
     Ok(Ending::phase(subject.name(), "Active").machines(2, 1))
 }
 

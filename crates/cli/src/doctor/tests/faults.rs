@@ -167,7 +167,7 @@ async fn a_reclaim_that_does_not_end_is_found() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reclaims_in_a_row_and_in_every_window_are_told_apart() {
+async fn reclaims_in_a_row_and_in_every_window_are_distinguished() {
     for (between, id) in [
         (Duration::from_secs(1), FindingId::RapidReReclaim),
         (Duration::from_hours(2), FindingId::EjectedEveryWindow),

@@ -206,7 +206,7 @@ async fn the_configuration_of_an_agent_is_repaired() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_node_and_a_name_that_is_taken_are_told_apart() {
+async fn a_name_that_is_taken_is_found_until_it_is_free() {
     let mut foreign = json!({
         "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
         "metadata": {"name": "taken-machine", "namespace": "shop"},

@@ -23,7 +23,7 @@ async fn nothing_is_changed_and_few_requests_are_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_text_is_quiet_where_all_is_well() {
+async fn the_report_is_short_if_nothing_is_wrong() {
     let paused = "kubectl annotate scheduledmachine desk -n shop 5spot.finos.org/paused=true";
     let off = json!({"schedule": {"daysOfWeek": ["mon-sun"], "enabled": false}});
     let world =
@@ -45,7 +45,7 @@ async fn the_text_is_quiet_where_all_is_well() {
 
 /// Two answers in a row are a stream that programs can read.
 #[test]
-fn the_answers_of_a_watch_are_told_apart() {
+fn the_answers_of_a_watch_are_separated() {
     let now: jiff::Timestamp = START.parse().expect("a time");
     for format in [AnswerFormat::Text, AnswerFormat::Json, AnswerFormat::Yaml] {
         assert_eq!(heading(format, true, now), "");

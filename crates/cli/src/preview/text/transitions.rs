@@ -73,7 +73,7 @@ impl<'a> Row<'a> {
         };
         let lasts = match (&transition.goes, transition.lasts) {
             (Goes::Up(_) | Goes::Down, Some(lasts)) => wording::duration(lasts),
-            (Goes::Up(_), None) => "goes on".to_owned(),
+            (Goes::Up(_), None) => "continues".to_owned(),
             (Goes::Down, None) => String::new(),
         };
         let cells =
@@ -143,7 +143,7 @@ impl Table {
         line
     }
 
-    /// The reason can be long: it goes on the next line if it does not fit.
+    /// The reason can be long: it continues on the next line if it does not fit.
     fn row(&self, row: &Row<'_>) -> Vec<String> {
         let cells = row.cells.each_ref().map(String::as_str);
         let line = self.line(&row.paint(&self.first(cells[0]), self.painter), cells);

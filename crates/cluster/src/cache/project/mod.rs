@@ -45,7 +45,7 @@ pub(crate) fn made_for(object: &impl Resource) -> Option<String> {
     object.labels().get(label::SCHEDULED_MACHINE).cloned()
 }
 
-/// True if an object still refers to a `ScheduledMachine` as its owner, of whichever life.
+/// True if an object still refers to a `ScheduledMachine` as its owner, whatever the UID.
 fn has_owner(object: &impl Resource) -> bool {
     object.owner_references().iter().any(|owner| owner.kind == five_spot_api::names::KIND)
 }
@@ -53,14 +53,14 @@ fn has_owner(object: &impl Resource) -> bool {
 /// The owner of an object that has one of our names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Belongs {
-    /// To the `ScheduledMachine`, in this life or an earlier one.
+    /// To the `ScheduledMachine`, with this UID or another one, as after a restore.
     Us,
     /// To another owner, as far as can be determined.
     Other(String),
 }
 
-/// An object is ours by its label, or by an owner reference to our name, whatever UID that carries: a backup brings
-/// objects back with the UIDs of an earlier life. Another controller that owns it makes it someone else's.
+/// An object is ours by its label, or by an owner reference to our name, whatever UID that carries: objects that
+/// are restored from a backup refer to an owner with another UID. An object that another controller owns is not ours.
 pub(crate) fn belongs(object: &DynamicObject, scheduled_machine: &str) -> Belongs {
     let owners = object.owner_references();
     let ours = |kind: &str, name: &str| {

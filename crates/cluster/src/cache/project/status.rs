@@ -3,8 +3,8 @@
 use super::compact_text::CompactText;
 use five_spot_api::ScheduledMachineStatus;
 
-/// A status as text, without what it shares with others. Nobody looks at most statuses most of the time, and what a status is
-/// made of, many short words each in a place of its own, takes ten times the room.
+/// A status as text, without what it shares with others. Most statuses are seldom read, and in
+/// their parsed form, with an allocation for each of many short words, they take ten times the memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StatusText(CompactText);
 

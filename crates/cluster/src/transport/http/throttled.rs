@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_comes_too_fast_is_read_more_slowly() {
+    async fn a_fast_response_is_read_at_the_permitted_rate() {
         let rate = Rate::new(600);
         let (mut one, _server) = connection(1200, Some(rate.clone())).await;
         let began = Instant::now();

@@ -312,7 +312,7 @@ mod tests {
         advance(SECOND).await;
         assert_eq!(watches.state(PATH), WatchState { connected: false, idle: Some(REOPENING) });
         watches.begins_anew(PATH);
-        assert_eq!(watches.state(PATH).idle, Some(Duration::ZERO), "it is tried again");
+        assert_eq!(watches.state(PATH).idle, Some(Duration::ZERO), "it is retried");
     }
 
     #[tokio::test(start_paused = true)]

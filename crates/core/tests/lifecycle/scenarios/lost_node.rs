@@ -76,7 +76,7 @@ fn a_node_left_behind_stays_in_status_until_it_is_gone() {
 }
 
 #[test]
-fn a_node_left_behind_stays_in_status_while_the_next_machine_waits() {
+fn a_node_left_behind_stays_in_status_beside_a_new_machine() {
     let mut simulation = at_work();
     simulation.edit(|spec| spec.kill_switch = true);
     simulation.world.former_node = FormerNode::LeftBehind;

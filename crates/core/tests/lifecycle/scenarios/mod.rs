@@ -1,4 +1,4 @@
-//! The lifecycle as a person would tell it, one story a test.
+//! Scenarios of the lifecycle, one for each test.
 
 mod brake;
 mod clock;
