@@ -22,6 +22,8 @@ mod image;
 mod operator;
 mod optimised;
 mod output;
+#[cfg(test)]
+mod style;
 mod tools;
 
 use std::process::ExitCode;
