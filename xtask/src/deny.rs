@@ -17,7 +17,7 @@ const OFFLINE_CHECKS: [&str; 3] = ["licenses", "bans", "sources"];
 /// Arguments of `cargo xtask deny`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Check for known vulnerabilities as well; fetches the advisory database of RustSec from GitHub.
+    /// Check for known vulnerabilities as well; fetches the advisory database from GitHub.
     #[arg(long)]
     advisories: bool,
 }
