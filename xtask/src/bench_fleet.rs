@@ -14,15 +14,19 @@ pub(crate) struct Args {
     /// Run only this measurement; may be repeated.
     #[arg(long, value_enum)]
     only: Vec<Measurement>,
-    /// Number of objects in the fleet and storm measurements.
+    /// Number of objects in the fleet, storm and reclaim measurements.
     #[arg(long, value_name = "COUNT", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     objects: u32,
-    /// Number of objects for which a plain client sends the same requests, for comparison.
-    #[arg(long, value_name = "COUNT", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
-    replayed: u32,
+    /// Number of objects for which a plain client sends the same requests, for comparison; by default as many as the fleet
+    /// has.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    replayed: Option<u32>,
     /// Number of machines with a Node to drain in the storm measurement.
     #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
     nodes: u32,
+    /// Number of machines whose owners return, half of them before and half of them while the windows of the fleet open.
+    #[arg(long, value_name = "COUNT", default_value_t = 200, value_parser = clap::value_parser!(u32).range(2..))]
+    reclaims: u32,
     /// Length of the idle period.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
     quiet: u32,
@@ -40,7 +44,7 @@ pub(crate) struct Args {
 /// A measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Measurement {
-    /// 10 of 1,000 windows open, three times.
+    /// 10 of 1,000 windows open, ten times.
     Few,
     /// 300 windows open at once.
     Hundreds,
@@ -51,6 +55,8 @@ enum Measurement {
     /// A whole fleet opens and later closes, with drains, while leaders are killed and the API server is
     /// restarted.
     Storms,
+    /// Owners want their machines back, while nothing else happens and while the windows of a whole fleet open.
+    Reclaims,
     /// Memory, CPU and requests by the number of objects, on the in-memory API server.
     Growth,
 }
@@ -59,11 +65,15 @@ impl Measurement {
     /// The argument for the program of the end-to-end tests.
     fn argument(self, args: &Args) -> String {
         match self {
-            Self::Few => "opening:1000:10:3".into(),
+            Self::Few => "opening:1000:10:10".into(),
             Self::Hundreds => "opening:300:300:1".into(),
             Self::Thousand => "opening:1000:1000:1".into(),
-            Self::Fleet => format!("fleet:{}:{}:{}", args.objects, args.replayed, args.quiet),
+            Self::Fleet => {
+                let replayed = args.replayed.unwrap_or(args.objects);
+                format!("fleet:{}:{replayed}:{}", args.objects, args.quiet)
+            }
             Self::Storms => format!("storms:{}:{}", args.objects, args.nodes),
+            Self::Reclaims => format!("reclaims:{}:{}", args.objects, args.reclaims),
             Self::Growth => {
                 let sizes: Vec<String> = args.sizes.iter().map(ToString::to_string).collect();
                 format!("memory:{}:{}", args.plot.display(), sizes.join(","))

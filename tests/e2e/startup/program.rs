@@ -15,6 +15,8 @@ use tokio::time::timeout;
 
 /// The timeout, which is only reached if the program fails: long enough for a busy machine.
 const GUARD: Duration = Duration::from_secs(100);
+/// The variable with settings of jemalloc, the only one of this process that the program gets.
+const ALLOCATOR_SETTINGS: &str = "MALLOC_CONF";
 /// The polling interval for ports and logs.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
@@ -98,15 +100,18 @@ impl Program {
             arguments.push(format!("--lease-name={name}").into());
         }
         arguments.extend(flags.iter().map(Into::into));
+        let mut environment = vec![
+            ("KUBECONFIG", kubeconfig.into()),
+            ("POD_NAME", name.into()),
+            ("POD_NAMESPACE", five_spot_api::names::SYSTEM_NAMESPACE.into()),
+        ];
+        // For benchmarks that compare settings of the allocator.
+        environment.extend(std::env::var_os(ALLOCATOR_SETTINGS).map(|value| (ALLOCATOR_SETTINGS, value)));
         let spec = ProcessSpec {
             name: format!("5spot-controller-{name}"),
             program: program.to_path_buf(),
             arguments,
-            environment: vec![
-                ("KUBECONFIG", kubeconfig.into()),
-                ("POD_NAME", name.into()),
-                ("POD_NAMESPACE", five_spot_api::names::SYSTEM_NAMESPACE.into()),
-            ],
+            environment,
             directory: directory.to_path_buf(),
         };
         // The output of an earlier process is removed.

@@ -143,6 +143,11 @@ impl<V: Clone + PartialEq> Store<V> {
         self.lock().items.contains_key(key)
     }
 
+    /// True if this is the version of an object that is here.
+    pub(crate) fn has_version(&self, key: &ObjectKey, version: &str) -> bool {
+        !version.is_empty() && self.lock().items.get(key).is_some_and(|entry| entry.item.version == version)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.lock().items.len()
     }

@@ -261,7 +261,12 @@ async fn follow<K, V>(
                 if !source.accepts(path, &object, kept) {
                     continue;
                 }
-                let (version, view) = (object.resource_version().unwrap_or_default(), project(&object));
+                let version = object.resource_version().unwrap_or_default();
+                // The answer to our own write has brought it already.
+                if store.has_version(&key, &version) {
+                    continue;
+                }
+                let view = project(&object);
                 if let Some(reason) = store.no_room_for(&key, &view) {
                     source.warn(path, &reason);
                 }
@@ -387,10 +392,61 @@ mod tests {
     }
 
     fn named(name: &str) -> ConfigMap {
+        at_version(name, "7")
+    }
+
+    fn at_version(name: &str, version: &str) -> ConfigMap {
         serde_json::from_value(
-            json!({"metadata": {"name": name, "namespace": "default", "resourceVersion": "7"}}),
+            json!({"metadata": {"name": name, "namespace": "default", "resourceVersion": version}}),
         )
         .expect("a config map")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_event_of_a_known_version_is_not_projected() {
+        let (sender, receiver) = futures::channel::mpsc::unbounded();
+        let store = Store::new([None]);
+        let projected = std::sync::Mutex::new(Vec::new());
+        let changed = std::sync::Mutex::new(0);
+        let project = |object: &ConfigMap| {
+            let version = object.metadata.resource_version.clone().unwrap_or_default();
+            projected.lock().expect("no panic").push(version.clone());
+            version
+        };
+        let notify = |signal: WatchSignal| {
+            *changed.lock().expect("no panic") += i32::from(matches!(signal, WatchSignal::Changed(_)));
+        };
+        let source = WatchSource::management();
+        let mut filling =
+            std::pin::pin!(fill_from(&source, receiver, "/path", None, &store, project, notify));
+        let key = ObjectKey::new("default", "a");
+        let mut after = async |events: Vec<Event<ConfigMap>>| {
+            for event in events {
+                sender.unbounded_send(Ok(event)).expect("it is open");
+            }
+            assert!(timeout(Duration::from_secs(1), &mut filling).await.is_err());
+            let projected = std::mem::take(&mut *projected.lock().expect("no panic"));
+            (projected, std::mem::take(&mut *changed.lock().expect("no panic")), store.view(&key))
+        };
+        let seen = |version: &str| Some(version.to_owned());
+        let apply = |version: &str| Event::Apply(at_version("a", version));
+        let list =
+            |version: &str| vec![Event::Init, Event::InitApply(at_version("a", version)), Event::InitDone];
+
+        assert_eq!(after(list("7")).await, (vec!["7".to_owned()], 1, seen("7")));
+        assert_eq!(after(vec![apply("7")]).await, (Vec::new(), 0, seen("7")));
+        store.put(ObjectKey::new("default", "a"), "8", "8".to_owned());
+        assert_eq!(after(vec![apply("8")]).await, (Vec::new(), 0, seen("8")), "our own write");
+        assert_eq!(after(vec![apply("9")]).await, (vec!["9".to_owned()], 1, seen("9")), "another's");
+        assert_eq!(after(vec![Event::Delete(at_version("a", "10"))]).await, (Vec::new(), 1, None));
+        assert_eq!(after(vec![apply("9")]).await.2, None, "a late answer does not bring it back");
+        assert_eq!(after(vec![apply("11")]).await, (vec!["11".to_owned()], 1, seen("11")), "another life");
+        assert_eq!(after(list("11")).await.1, 0, "listed again as it was");
+        assert_eq!(after(vec![Event::Init, Event::InitDone]).await, (Vec::new(), 1, None), "gone meanwhile");
+        assert_eq!(after(vec![apply("11")]).await.1, 1, "and back");
+        // Versions are compared only if there are any.
+        store.put(ObjectKey::new("default", "b"), "", String::new());
+        assert!(!store.has_version(&ObjectKey::new("default", "b"), ""));
     }
 
     #[tokio::test(start_paused = true)]

@@ -41,7 +41,7 @@ pub(super) async fn reach(
 ) -> Reach {
     let recorded = object.record.workload_cluster.clone().filter(|_| has_machine);
     let wanted = match (recorded, &object.spec) {
-        (Some(recorded), _) => recorded,
+        (Some(recorded), _) => *recorded,
         (None, Err(_)) => {
             let message = "the spec is invalid, so the workload cluster is unknown".to_owned();
             return Reach::unusable(WorkloadCluster::MANAGEMENT, WorkloadProblem::KubeconfigInvalid, message);
@@ -58,7 +58,7 @@ pub(super) async fn reach_former(
     object: &ObjectFacts,
     has_machine: bool,
 ) -> Option<Arc<WorkloadLink>> {
-    let recorded = object.record.workload_cluster.clone()?;
+    let recorded = *object.record.workload_cluster.clone()?;
     if has_machine || object.record.node.is_none() {
         return None;
     }

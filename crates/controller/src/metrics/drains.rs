@@ -14,7 +14,7 @@ pub(super) struct Drains {
     /// The drain whose end has been counted, by its beginning, and how it ended.
     counted: Option<(Timestamp, &'static str)>,
     /// The emergency in progress.
-    emergency: Option<EmergencyDrain>,
+    emergency: Option<Box<EmergencyDrain>>,
     /// A drain is in progress.
     draining: bool,
 }
@@ -90,7 +90,12 @@ fn measure_emergency(families: &Families, known: &mut Known, decision: &Decision
     };
     let emergency = &mut known.drains.emergency;
     if emergency.as_ref().is_none_or(|emergency| emergency.began != began) {
-        *emergency = Some(EmergencyDrain { began, seen: Instant::now(), has_failed: false, measured: false });
+        *emergency = Some(Box::new(EmergencyDrain {
+            began,
+            seen: Instant::now(),
+            has_failed: false,
+            measured: false,
+        }));
     }
     let Some(emergency) = emergency.as_mut().filter(|emergency| !emergency.measured) else { return };
     if !deletes_machine(decision) {

@@ -31,6 +31,12 @@ const EMERGENCY_BUCKETS: &[f64] = &[0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 
 const RECLAIM_BUCKETS: &[f64] =
     &[0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 300.0, 600.0];
 
+/// The family with the time for which machines have been lent. It has a series for each object, and is not kept here.
+pub(super) const LENT_SECONDS: &str = "fivespot_lent_seconds_total";
+
+/// Its help.
+pub(super) const LENT_SECONDS_HELP: &str = "Time for which a machine had a Ready node in its cluster";
+
 /// The families, by the names of their metrics without the prefix.
 pub(super) struct Families {
     pub(super) reconciliations: CounterVec,
@@ -250,12 +256,6 @@ impl Families {
             registry.register(family).expect("every name is given once");
         }
     }
-}
-
-/// The time for which machines have been lent.
-pub(super) fn lent_seconds() -> CounterVec {
-    let help = "Time for which a machine had a Ready node in its cluster";
-    counters("lent_seconds_total", help, &["namespace", "name"])
 }
 
 fn named(name: &str, help: &str) -> Opts {

@@ -1,7 +1,7 @@
 //! The objects whose series are set, and removed when an object is gone.
 
 use super::drains::Drains;
-use super::families::{Families, lent_seconds};
+use super::families::{Families, LENT_SECONDS, LENT_SECONDS_HELP};
 use five_spot_api::Phase;
 use five_spot_api::event::EventReason;
 use five_spot_cluster::ObjectKey;
@@ -9,12 +9,15 @@ use five_spot_cluster::view::Observed;
 use five_spot_core::Decision;
 use five_spot_core::action::{Action, Event};
 use jiff::{SignedDuration, Timestamp};
-use prometheus::CounterVec;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 /// The shortest time between two updates of the event of a fault. The retries of a fault that lasts are further apart;
 /// this is for one that is looked at for other reasons as well.
 const BETWEEN_REPEATS: SignedDuration = SignedDuration::from_secs(30);
+
+/// The usual length of a line about one object on the page.
+const BYTES_OF_LINE: usize = 96;
 
 /// An event, and how often what it announces has happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +42,8 @@ pub(super) struct Known {
     /// Up to when that has been counted; absent while it is not lent.
     lent_until: Option<Timestamp>,
     pub(super) drains: Drains,
-    failing: Option<(Repeat, Timestamp)>,
+    /// Boxed, because few objects fail, and there is one of these for each.
+    failing: Option<Box<(Repeat, Timestamp)>>,
 }
 
 impl Known {
@@ -53,7 +57,7 @@ impl Known {
 
     /// Counts a fault that is still there.
     pub(super) fn repeat(&mut self, now: Timestamp) -> Option<Repeat> {
-        let (repeat, last) = self.failing.as_mut()?;
+        let (repeat, last) = self.failing.as_deref_mut()?;
         if now.duration_since(*last) < BETWEEN_REPEATS {
             return None;
         }
@@ -118,7 +122,7 @@ impl Objects {
         for event in &decision.events {
             count_event(families, event.reason, &labels);
             if event.reason == EventReason::ReconcileFailed {
-                known.failing = now.map(|now| (Repeat { event: event.clone(), times: 1 }, now));
+                known.failing = now.map(|now| Box::new((Repeat { event: event.clone(), times: 1 }, now)));
             }
         }
         if status.phase != Some(Phase::Error) {
@@ -127,15 +131,20 @@ impl Objects {
         known
     }
 
-    /// The time for which each machine has been lent: series that are made for each scrape, because each of them takes
-    /// far more memory than the number that it exports.
-    pub(super) fn lent(&mut self, now: Option<Timestamp>) -> CounterVec {
-        let series = lent_seconds();
-        for (key, known) in &mut self.known {
-            known.count_lent(now);
-            series.with_label_values(&[&key.namespace, &key.name]).inc_by(known.lent);
+    /// Writes the time for which each machine has been lent, in the text format. The families of other metrics keep far more of
+    /// each series than the number that they export, and their page is made of a copy of all that. Names of objects have no
+    /// characters that would have to be escaped.
+    pub(super) fn write_lent(&mut self, now: Option<Timestamp>, page: &mut String) {
+        if self.known.is_empty() {
+            return;
         }
-        series
+        page.reserve(self.known.len() * BYTES_OF_LINE);
+        let _ = writeln!(page, "# HELP {LENT_SECONDS} {LENT_SECONDS_HELP}\n# TYPE {LENT_SECONDS} counter");
+        for (ObjectKey { namespace, name }, known) in &mut self.known {
+            known.count_lent(now);
+            let _ =
+                writeln!(page, "{LENT_SECONDS}{{name=\"{name}\",namespace=\"{namespace}\"}} {}", known.lent);
+        }
     }
 
     pub(super) fn forget_all(&mut self, families: &Families) {
@@ -202,4 +211,42 @@ fn count_event(families: &Families, reason: EventReason, labels: &[&str; 2]) {
 /// True if a decision ends with the Machine's deletion.
 pub(super) fn deletes_machine(decision: &Decision) -> bool {
     decision.actions.iter().any(|action| matches!(action, Action::DeleteMachine { .. }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prometheus::core::Collector;
+    use prometheus::{CounterVec, Opts, TextEncoder};
+
+    #[test]
+    fn time_lent_is_written_as_the_encoder_writes_it() {
+        let lent = [("shop", "b", 3600.0), ("shop", "a", 0.25), ("desks", "c-1.d", 0.0), ("shop", "z", 1e17)];
+        let known = lent.map(|(namespace, name, lent)| {
+            (ObjectKey::new(namespace, name), Box::new(Known { lent, ..Known::default() }))
+        });
+        let mut page = String::new();
+        Objects { known: known.into() }.write_lent(None, &mut page);
+        let series = CounterVec::new(Opts::new(LENT_SECONDS, LENT_SECONDS_HELP), &["namespace", "name"])
+            .expect("valid");
+        for (namespace, name, lent) in lent {
+            series.with_label_values(&[namespace, name]).inc_by(lent);
+        }
+        let encoded = TextEncoder::new().encode_to_string(&series.collect()).expect("valid");
+        let sorted = |page: &str| {
+            let mut lines: Vec<String> = page.lines().map(str::to_owned).collect();
+            lines[2..].sort();
+            lines
+        };
+        assert_eq!(sorted(&page), sorted(&encoded));
+        let names: Vec<&str> = page.lines().skip(2).filter_map(|line| line.split('"').nth(1)).collect();
+        assert_eq!(names, ["c-1.d", "a", "b", "z"], "in the order of their keys");
+    }
+
+    #[test]
+    fn without_objects_there_is_no_time_lent() {
+        let mut page = String::new();
+        Objects::default().write_lent(None, &mut page);
+        assert_eq!(page, "");
+    }
 }

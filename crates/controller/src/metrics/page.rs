@@ -1,10 +1,11 @@
 //! The page that Prometheus reads.
 
+use super::families::LENT_SECONDS;
 use super::{Metrics, lock};
 use five_spot_cluster::Connection;
 use five_spot_cluster::view::{AgentState, agent_states};
-use prometheus::core::Collector;
-use prometheus::{Encoder, TextEncoder};
+use prometheus::TextEncoder;
+use prometheus::proto::MetricFamily;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -42,13 +43,18 @@ impl Metrics {
         let oldest =
             lock(&self.next_due).map_or(Duration::ZERO, |due| Instant::now().saturating_duration_since(due));
         self.families.queue_oldest_waiting.set(oldest.as_secs_f64());
-        let mut families = self.registry.gather();
-        let lent = lock(&self.objects).lent(connection.as_ref().map(Connection::now));
-        families.extend(lent.collect().into_iter().filter(|family| !family.get_metric().is_empty()));
-        families.sort_by(|one, other| one.name().cmp(other.name()));
-        let mut page = Vec::new();
-        TextEncoder::new().encode(&families, &mut page).expect("memory takes everything");
-        String::from_utf8(page).expect("names and labels are text")
+        // In the order of names.
+        let families = self.registry.gather();
+        let (before, after) =
+            families.split_at(families.partition_point(|family| family.name() < LENT_SECONDS));
+        let mut page = String::new();
+        let encode = |families: &[MetricFamily], page: &mut String| {
+            TextEncoder::new().encode_utf8(families, page).expect("memory takes everything");
+        };
+        encode(before, &mut page);
+        lock(&self.objects).write_lent(connection.as_ref().map(Connection::now), &mut page);
+        encode(after, &mut page);
+        page
     }
 
     /// Counts the reclaim agents by their state, as the caches show them.

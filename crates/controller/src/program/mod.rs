@@ -20,6 +20,7 @@ use permissions::RefusalObserver;
 use refuse::{refuse, requested_format};
 use std::ffi::OsString;
 use std::io::IsTerminal;
+use std::num::NonZero;
 use std::process::ExitCode;
 use supervise::Ended;
 use tokio::net::TcpListener;
@@ -29,6 +30,10 @@ use tracing::{error, info};
 
 /// The name of the program in its User-Agent.
 const PROGRAM: &str = "5spot-controller";
+
+/// The most worker threads. The program waits for API servers nearly all of the time; one thread for each core of a large
+/// machine would cost memory, for its stack and what the allocator keeps for it, and do nothing.
+const MOST_WORKERS: usize = 4;
 
 /// Runs the program with `arguments`, of which the first is its name, as in [`std::env::args_os`].
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -67,7 +72,9 @@ pub fn start(args: Args) -> ExitCode {
 /// The runtime of the workers, and the runtime of this thread, which handles signals and serves health. It has timers of
 /// its own, so that it can do so, and stop the program, even if all workers hang.
 fn threads() -> std::io::Result<(Runtime, Runtime)> {
-    let workers = Builder::new_multi_thread().enable_all().build()?;
+    let available = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let workers =
+        Builder::new_multi_thread().worker_threads(available.min(MOST_WORKERS)).enable_all().build()?;
     Ok((workers, Builder::new_current_thread().enable_all().build()?))
 }
 

@@ -19,9 +19,6 @@ use super::site::Site;
 /// Machines that join at a time.
 const AT_A_TIME: usize = 16;
 
-/// Pods on each Node.
-const PODS: usize = 2;
-
 /// The time between two looks at all objects.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
 
@@ -34,6 +31,8 @@ pub(super) struct Nodes<'a> {
     pub(super) namespace: &'static str,
     /// The numbers of their objects.
     pub(super) numbers: Vec<usize>,
+    /// The number of pods on each Node.
+    pub(super) pods: usize,
 }
 
 impl Nodes<'_> {
@@ -58,7 +57,7 @@ impl Nodes<'_> {
         let nodes: Api<Node> = Api::all(admin.clone());
         let post = PostParams::default();
         nodes.create(&post, &serde_json::from_value(node(number))?).await?;
-        for pod in (0..PODS).map(|pod| self::pod(number, pod)) {
+        for pod in (0..self.pods).map(|pod| self::pod(number, pod)) {
             self.pods().create(&post, &serde_json::from_value(pod)?).await?;
         }
         let resource =
@@ -90,10 +89,16 @@ impl Nodes<'_> {
         }
     }
 
+    /// Checks that no pod is left.
+    pub(super) async fn are_empty(&self) -> anyhow::Result<()> {
+        let pods = self.pods().list_metadata(&ListParams::default()).await?;
+        ensure!(pods.items.is_empty(), "{} pods are left, as {}", pods.items.len(), pods.items[0].name_any());
+        Ok(())
+    }
+
     /// Checks that each Node is cordoned and that no pod is left. Nobody removes the Nodes here.
     pub(super) async fn are_drained(&self) -> anyhow::Result<()> {
-        let pods = self.pods().list_metadata(&ListParams::default()).await?;
-        ensure!(pods.items.is_empty(), "pod {} is left", pods.items[0].name_any());
+        self.are_empty().await?;
         let nodes = Api::<Node>::all(self.site.admin()).list(&ListParams::default()).await?;
         ensure!(nodes.items.len() == self.numbers.len(), "there are {} Nodes", nodes.items.len());
         let is_open = |node: &&Node| node.spec.as_ref().is_none_or(|spec| spec.unschedulable != Some(true));
@@ -106,18 +111,19 @@ impl Nodes<'_> {
     }
 }
 
-fn node_name(number: usize) -> String {
+/// The name of the Node of an object.
+pub(super) fn name(number: usize) -> String {
     format!("node-{number:06}")
 }
 
 fn provider_id(number: usize) -> String {
-    format!("bench://{}", node_name(number))
+    format!("bench://{}", name(number))
 }
 
 fn node(number: usize) -> Value {
     let now = Timestamp::now();
     json!({
-        "metadata": {"name": node_name(number)},
+        "metadata": {"name": name(number)},
         "spec": {"providerID": provider_id(number)},
         "status": {"conditions": [{
             "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status",
@@ -128,7 +134,7 @@ fn node(number: usize) -> Value {
 
 /// A pod without a kubelet: it has no grace period, so that the API server removes it when it is evicted.
 fn pod(number: usize, pod: usize) -> Value {
-    let node = node_name(number);
+    let node = name(number);
     json!({
         "metadata": {"name": format!("on-{node}-{pod}")},
         "spec": {
@@ -141,7 +147,7 @@ fn pod(number: usize, pod: usize) -> Value {
 fn machine_status(number: usize) -> Value {
     json!({"status": {
         "phase": "Running",
-        "nodeRef": {"name": node_name(number)},
+        "nodeRef": {"name": name(number)},
         "conditions": [{
             "type": "NodeHealthy", "status": "True", "reason": "NodeHealthy", "message": "",
             "lastTransitionTime": Timestamp::now(),

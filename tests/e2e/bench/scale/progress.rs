@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use five_spot_testenv::audit::{AuditLog, AuditQuery, AuditRecord};
 use five_spot_testenv::cluster::CONTROLLER_AGENT;
 use jiff::Timestamp;
@@ -14,8 +14,8 @@ use crate::bench::measure::{Memory, is_renewal};
 /// The pause between two looks at the log.
 const READ_EVERY: Duration = Duration::from_millis(200);
 
-/// For a machine that has much else to do.
-const WITHIN: Duration = Duration::from_mins(10);
+/// The time that the controller has to come to rest.
+const SILENT_WITHIN: Duration = Duration::from_mins(10);
 
 /// The times at which an object got ahead.
 #[derive(Clone, Copy, Debug, Default)]
@@ -81,14 +81,14 @@ impl Progress {
         Ok(())
     }
 
-    /// Reads until so many objects have made a step.
+    /// Reads until so many objects have made a step, which has to be before the deadline.
     pub(super) async fn until(
         &mut self,
         pid: u32,
         count: usize,
+        deadline: Timestamp,
         step: impl Fn(&Steps) -> bool,
     ) -> anyhow::Result<()> {
-        let begun = std::time::Instant::now();
         loop {
             self.read()?;
             let memory = Memory::of(pid)?;
@@ -99,33 +99,49 @@ impl Progress {
             if done >= count {
                 return Ok(());
             }
-            if begun.elapsed() > WITHIN {
-                anyhow::bail!("{done} of {count} objects after {} s", WITHIN.as_secs());
+            ensure!(Timestamp::now() < deadline, "only {done} of {count} objects at {deadline}");
+            tokio::time::sleep(READ_EVERY).await;
+        }
+    }
+
+    /// Reads until the Machine of an object was deleted, which has to be before the deadline.
+    pub(super) async fn until_deleted(&mut self, number: usize, deadline: Timestamp) -> anyhow::Result<()> {
+        loop {
+            self.read()?;
+            if self.steps.get(&number).is_some_and(|steps| steps.deleted.is_some()) {
+                return Ok(());
             }
+            let name = objects::name(number);
+            ensure!(Timestamp::now() < deadline, "the Machine of {name} was not deleted before {deadline}");
             tokio::time::sleep(READ_EVERY).await;
         }
     }
 
     /// Reads until there were no requests for this long, but renewals of Leases.
     pub(super) async fn until_silent(&mut self, silence: Duration) -> anyhow::Result<()> {
-        let mut before = self.total() - self.renewals;
+        let mut before = self.beside_leases();
         let silent = async {
             loop {
                 tokio::time::sleep(silence).await;
                 self.read()?;
-                let now = self.total() - self.renewals;
+                let now = self.beside_leases();
                 if now == before {
                     return anyhow::Ok(());
                 }
                 before = now;
             }
         };
-        tokio::time::timeout(WITHIN, silent).await.context("the controller does not come to rest")?
+        tokio::time::timeout(SILENT_WITHIN, silent).await.context("the controller does not come to rest")?
     }
 
     /// All requests but watches.
     pub(super) fn total(&self) -> u64 {
         self.requests.values().sum()
+    }
+
+    /// All requests but watches and renewals of Leases.
+    pub(super) fn beside_leases(&self) -> u64 {
+        self.total() - self.renewals
     }
 
     fn add(&mut self, record: &AuditRecord) {

@@ -1,6 +1,7 @@
 //! A recording of the requests that the controller sends for one object: an HTTP server in front of the API server.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
@@ -20,6 +21,15 @@ pub(super) struct Recorded {
     pub(super) uri: String,
     pub(super) content_type: Option<String>,
     pub(super) body: String,
+    /// The status of the answer; 0 if there was none.
+    code: Arc<AtomicU16>,
+}
+
+impl Recorded {
+    /// The status of the answer.
+    pub(super) fn code(&self) -> u16 {
+        self.code.load(Ordering::SeqCst)
+    }
 }
 
 /// The server, and what it has recorded.
@@ -78,16 +88,19 @@ where
             let (mut parts, body) = request.into_parts();
             let body = body.collect().await?.to_bytes();
             let content_type = parts.headers.get(header::CONTENT_TYPE);
+            let code = Arc::new(AtomicU16::new(0));
             records.lock().unwrap_or_else(PoisonError::into_inner).push_back(Recorded {
                 method: parts.method.clone(),
                 uri: parts.uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
                 content_type: content_type.and_then(|value| value.to_str().ok()).map(str::to_owned),
                 body: String::from_utf8_lossy(&body).into_owned(),
+                code: code.clone(),
             });
             parts.headers.remove(header::HOST);
             let request = Request::from_parts(parts, kube::client::Body::from(body.to_vec()));
             let response = client.send(request).await?;
             let (answered, body) = response.into_parts();
+            code.store(answered.status.as_u16(), Ordering::SeqCst);
             let mut response = Response::builder().status(answered.status);
             if let Some(value) = answered.headers.get(header::CONTENT_TYPE) {
                 response = response.header(header::CONTENT_TYPE, value);

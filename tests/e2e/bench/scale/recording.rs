@@ -52,6 +52,12 @@ impl Recording {
         tokio::time::sleep(SETTLED).await;
         let opening = Template::new(recorder.take(&words), NAMESPACE, NUMBER, uid);
         program.stop().await?;
+        ensure!(
+            contact.succeeded() && opening.succeeded() && opening.creations() > 3,
+            "{:?} {:?}",
+            contact.describe(),
+            opening.describe()
+        );
         ensure!(contact.len() > 1 && opening.len() > 5, "{:?} {:?}", contact.describe(), opening.describe());
         Ok(Self { contact, opening })
     }

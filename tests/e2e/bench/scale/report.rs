@@ -86,7 +86,11 @@ pub(super) struct Idle {
 impl fmt::Display for Idle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { seconds, requests, core_percent, memory } = self;
-        write!(f, "{requests} requests, {core_percent:.2} % of a core in {seconds} s, {}", megabytes(*memory))
+        write!(
+            f,
+            "{requests} requests beside its Lease, {core_percent:.2} % of a core in {seconds} s, {}",
+            megabytes(*memory)
+        )
     }
 }
 
@@ -146,6 +150,23 @@ pub(super) struct StormsReport {
     pub(super) writes_afterwards: u64,
 }
 
+/// Owners who wanted their machines back, while nothing else happened and while windows opened.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ReclaimsReport {
+    pub(super) objects: usize,
+    pub(super) pods: usize,
+    /// The number of reclaims in each half.
+    pub(super) each: usize,
+    /// From the request on the Node to the DELETE of the Machine, one after the other.
+    pub(super) quiet: Spread,
+    /// The same while windows open.
+    pub(super) during: Spread,
+    /// The windows that were open when the last owner returned.
+    pub(super) open_at_last: usize,
+    pub(super) writes_afterwards: u64,
+}
+
 /// Everything that was measured.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -155,13 +176,7 @@ pub(super) struct Report {
     pub(super) openings: Vec<OpeningReport>,
     pub(super) fleets: Vec<FleetReport>,
     pub(super) storms: Vec<StormsReport>,
-}
-
-impl Report {
-    /// True if nothing was measured.
-    pub(super) fn is_empty(&self) -> bool {
-        self.openings.is_empty() && self.fleets.is_empty() && self.storms.is_empty()
-    }
+    pub(super) reclaims: Vec<ReclaimsReport>,
 }
 
 /// The load of this machine in the last minute.
@@ -233,7 +248,7 @@ impl FleetReport {
                 "below 10 / 60 s",
             ),
             (
-                fleet("restart, requests / writes / memory"),
+                fleet("restart, requests beside its Lease / writes / memory"),
                 format!(
                     "{} / {} / {}",
                     self.restart.requests,
@@ -286,13 +301,40 @@ impl StormsReport {
     }
 }
 
+impl ReclaimsReport {
+    fn rows(&self) -> Vec<Row> {
+        let Self { objects, pods, each, .. } = self;
+        let reclaims = |what: &str| format!("{each} reclaims with {pods} pods each, {what}");
+        vec![
+            (
+                reclaims("request to Machine DELETE, first / median / p99 / last"),
+                self.quiet.to_string(),
+                "p99 below 1 s",
+            ),
+            (reclaims(&format!("while {objects} windows open")), self.during.to_string(), ""),
+            (
+                reclaims("p99 by that of quiet"),
+                format!("{:.2}", self.during.p99 / self.quiet.p99),
+                "at most 3",
+            ),
+            (
+                reclaims("windows open at the last request"),
+                format!("{} of {objects}", self.open_at_last),
+                "not all",
+            ),
+            (reclaims("writes afterwards"), self.writes_afterwards.to_string(), "0"),
+        ]
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "| what | measured | target |\n|---|---|---|")?;
         let openings = self.openings.iter().flat_map(OpeningReport::rows);
         let fleets = self.fleets.iter().flat_map(FleetReport::rows);
         let storms = self.storms.iter().flat_map(StormsReport::rows);
-        for (what, figure, target) in openings.chain(fleets).chain(storms) {
+        let reclaims = self.reclaims.iter().flat_map(ReclaimsReport::rows);
+        for (what, figure, target) in openings.chain(fleets).chain(storms).chain(reclaims) {
             writeln!(f, "| {what} | {figure} | {target} |")?;
         }
         let [before, after] = self.load;

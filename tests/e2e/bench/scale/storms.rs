@@ -35,6 +35,9 @@ const STANDSTILL: Duration = Duration::from_secs(20);
 /// The pause between two reads of all objects.
 const CHECK_EVERY: Duration = Duration::from_secs(5);
 
+/// Pods on each Node.
+const PODS: usize = 2;
+
 /// The measurement.
 pub(super) struct Storms {
     pub(super) objects: usize,
@@ -104,7 +107,7 @@ impl Storms {
         let mut answers_lost = writes.check_opening(self.objects, 2)?;
         let machines_created = writes.created();
 
-        let nodes = Nodes { site, namespace: LENT, numbers: self.numbers_with_node() };
+        let nodes = Nodes { site, namespace: LENT, numbers: self.numbers_with_node(), pods: PODS };
         nodes.join().await?;
         nodes.until_known(closes).await?;
         eprintln!("{} machines have a Node", self.nodes);

@@ -44,8 +44,8 @@ impl ObjectFacts {
 /// The parts of the status that are needed too often to parse the whole status each time.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Record {
-    /// The cluster of the Node.
-    pub(crate) workload_cluster: Option<WorkloadCluster>,
+    /// The cluster of the Node. Boxed, because most objects have none most of the time.
+    pub(crate) workload_cluster: Option<Box<WorkloadCluster>>,
     /// The kinds of the provider's objects, where they are other ones than the spec names now.
     pub(crate) former_kinds: Box<[ProviderKind]>,
     /// The Node, also once its Machine is gone.
@@ -68,7 +68,7 @@ impl Record {
             spec.map(|spec| [&spec.bootstrap, &spec.infrastructure]).into_iter().flatten().collect();
         let recorded = [&status.bootstrap_ref, &status.infrastructure_ref].into_iter().flatten().map(kind_of);
         Self {
-            workload_cluster: status.workload_cluster.clone(),
+            workload_cluster: status.workload_cluster.clone().map(Box::new),
             former_kinds: recorded.filter(|kind| !now.contains(&kind)).collect(),
             node: status.node_ref.as_ref().map(|node| NodeName::from(node.name.as_str())),
             unplanned_removal: status
