@@ -5,7 +5,6 @@ use five_spot_diagnose::controller_config::{ControllerConfig, POD_LABEL};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt as _};
-use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The configuration of the controller; `None` if it runs elsewhere or may not be seen.
@@ -15,17 +14,10 @@ pub async fn controller_config(client: &Client) -> Option<ControllerConfig> {
     let pod = serde_json::to_value(list.items.first()?).ok()?;
     let api: Api<ConfigMap> = Api::namespaced(client.clone(), names::SYSTEM_NAMESPACE);
     let mut config_maps = BTreeMap::new();
-    for name in config_maps_of(&pod) {
+    for name in ControllerConfig::config_maps_of(&pod) {
         if let Ok(map) = api.get(&name).await {
             config_maps.insert(map.name_any(), serde_json::to_value(&map).unwrap_or_default());
         }
     }
     Some(ControllerConfig::of_pod(&pod, &config_maps))
-}
-
-/// The `ConfigMaps` that the variables of the controller come from.
-fn config_maps_of(pod: &Value) -> Vec<String> {
-    let sources = pod["spec"]["containers"][0]["envFrom"].as_array();
-    let names = sources.into_iter().flatten().filter_map(|source| source["configMapRef"]["name"].as_str());
-    names.map(str::to_owned).collect()
 }

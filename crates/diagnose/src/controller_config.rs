@@ -3,7 +3,7 @@
 use five_spot_core::world::Policy;
 use jiff::SignedDuration;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The label of the controller's pods.
 pub const POD_LABEL: &str = "app=5spot-controller";
@@ -45,6 +45,14 @@ impl Default for ControllerConfig {
 }
 
 impl ControllerConfig {
+    /// The names of the `ConfigMaps` that the variables of a pod's controller come from.
+    pub fn config_maps_of(pod: &Value) -> BTreeSet<String> {
+        let sources = pod["spec"]["containers"][0]["envFrom"].as_array();
+        let names =
+            sources.into_iter().flatten().filter_map(|source| source["configMapRef"]["name"].as_str());
+        names.map(str::to_owned).collect()
+    }
+
     /// Reads the configuration of a pod. `config_maps` are those of its namespace, by name.
     pub fn of_pod(pod: &Value, config_maps: &BTreeMap<String, Value>) -> Self {
         let words = Words::of(&pod["spec"]["containers"][0], config_maps);

@@ -117,7 +117,8 @@ pub(super) fn pod_words(pod: &Value) -> String {
         })
     });
     let waiting = waiting.map(|words| format!(": {}", words.trim_end())).unwrap_or_default();
-    format!("pod {} is {}{waiting}", name(pod), text(pod, "/status/phase"))
+    let ending = if text(pod, "/metadata/deletionTimestamp").is_empty() { "" } else { " and being deleted" };
+    format!("pod {} is {}{ending}{waiting}", name(pod), text(pod, "/status/phase"))
 }
 
 /// `CrashLoopBackOff back-off 5m0s (its last exit code was 2)`: a container does not run, and is not just being made.

@@ -81,6 +81,17 @@ pub struct ControllerFacts {
     pub leases: Option<Vec<Lease>>,
     /// The Deployments and `StatefulSets` with its label; absent if they may not be read.
     pub owners: Option<Vec<Value>>,
+    /// The pods that one of these owners would create; absent if there are pods.
+    pub template: Option<ControllerTemplate>,
+}
+
+/// The pods of the controller as their template describes them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ControllerTemplate {
+    /// Their service account.
+    pub account: String,
+    /// Their configuration.
+    pub config: ControllerConfig,
 }
 
 /// A pod of the controller.
@@ -191,6 +202,12 @@ impl DoctorFacts {
     /// The pods of the controller that were read.
     pub(super) fn pods(&self) -> &[ControllerPod] {
         self.controller.pods.as_deref().unwrap_or_default()
+    }
+
+    /// The configurations of the controller's pods or, if there are none, of their template.
+    pub(super) fn configurations(&self) -> impl Iterator<Item = &ControllerConfig> {
+        let template = self.controller.template.as_ref().map(|template| &template.config);
+        self.pods().iter().map(|pod| &pod.config).chain(template)
     }
 
     /// The time since an instant; zero for one that is still to come.

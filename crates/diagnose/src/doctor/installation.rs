@@ -89,7 +89,7 @@ fn permissions(facts: &DoctorFacts) -> Option<Finding> {
 
 /// The commands that restore the roles as they are shipped. A controller for chosen namespaces gets none for the whole cluster.
 fn restored_roles(facts: &DoctorFacts) -> Vec<Fix> {
-    let watched: BTreeSet<&String> = facts.pods().iter().flat_map(|pod| &pod.config.namespaces).collect();
+    let watched: BTreeSet<&String> = facts.configurations().flat_map(|config| &config.namespaces).collect();
     if watched.is_empty() {
         let all = Fix::command("kubectl apply -k deploy/rbac/");
         return vec![all.because("restores the roles as they are shipped")];
@@ -151,7 +151,45 @@ fn clocks(facts: &DoctorFacts) -> Vec<Finding> {
         );
     }
     findings.extend(behind(facts));
+    if !findings.iter().any(|finding| finding.severity == Severity::Error) {
+        findings.extend(distrusted(facts));
+    }
     findings
+}
+
+/// The log line of a controller whose clock differs from that of the API server by minutes, or has jumped.
+const DISTRUST: &str = "The clock is not trusted";
+
+/// The log line of its end.
+const TRUST: &str = "The clock is trusted again";
+
+/// A controller that has compared its clock with that of the API server by itself. That needs no leader election.
+fn distrusted(facts: &DoctorFacts) -> Option<Finding> {
+    let last = |pod: &ControllerPod| {
+        let mut lines = pod.log.iter().rev();
+        let line = lines.find(|line| line.text.contains(DISTRUST) || line.text.contains(TRUST))?;
+        let skew =
+            line.number("skew_secs").map(|skew| format!("; the difference is {skew} s")).unwrap_or_default();
+        let pod = super::json::name(&pod.pod);
+        line.text.contains(DISTRUST).then(|| format!("{} (pod {pod}{skew})", line.words()))
+    };
+    let evidence: Vec<String> = facts.pods().iter().filter_map(last).collect();
+    if evidence.is_empty() {
+        return None;
+    }
+    let object = ReportedObject::namespaced("Deployment", &facts.controller.namespace, "5spot-controller");
+    Some(
+        Finding::new(FindingId::ClockSkew, Severity::Error, object, "the clock of the controller is wrong")
+            .cause(
+                "Windows open and close by the clock of the controller's node. It has jumped, or differs from that \
+                 of the API server by more than five minutes.",
+            )
+            .evidence_of(evidence)
+            .fix(Fix::note(
+                "synchronize the clock of the node on which the controller runs (NTP); after a jump it is not \
+                 trusted for an hour",
+            )),
+    )
 }
 
 /// A leader that renews its Lease, and writes times into it that are long past.

@@ -31,6 +31,11 @@ impl LogLine {
         self.fields[name].as_str().unwrap_or_default()
     }
 
+    /// A field of the line that is a number.
+    pub fn number(&self, name: &str) -> Option<i64> {
+        self.fields[name].as_i64()
+    }
+
     /// The message; the whole line if it is not JSON.
     pub fn message(&self) -> &str {
         self.fields["message"].as_str().unwrap_or(&self.text)

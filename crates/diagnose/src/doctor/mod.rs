@@ -27,8 +27,8 @@ mod shards;
 mod taints;
 
 pub use facts::{
-    AgentPod, ClusterApi, ControllerFacts, ControllerPod, CrdState, DoctorFacts, Lease, PodReadiness,
-    WorkloadFacts, WorkloadKey,
+    AgentPod, ClusterApi, ControllerFacts, ControllerPod, ControllerTemplate, CrdState, DoctorFacts, Lease,
+    PodReadiness, WorkloadFacts, WorkloadKey,
 };
 pub use finding::{Finding, Fix, Report, Severity};
 pub use id::{FindingId, Group};

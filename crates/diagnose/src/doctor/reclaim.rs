@@ -66,7 +66,8 @@ fn unfinished_reclaim(case: &Case<'_>, record: &ReclaimRecord) -> Option<Finding
     let on_node = pods.map(|pods| {
         let names: Vec<String> =
             pods.iter().take(5).map(|pod| format!("{}/{}", super::json::namespace(pod), name(pod))).collect();
-        format!("{} pods are on the node: {}", pods.len(), names.join(", "))
+        let are = if pods.len() == 1 { "pod is" } else { "pods are" };
+        format!("{} {are} on the node: {}", pods.len(), names.join(", "))
     });
     let held = case.capi.map(|capi| {
         let finalizers: Vec<&str> =

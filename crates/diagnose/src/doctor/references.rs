@@ -114,7 +114,7 @@ fn is_about_workload(message: &str) -> bool {
 
 fn kubeconfig(case: &Case<'_>, condition: Recorded<'_>) -> Finding {
     let key = case.machine.workload();
-    let (namespace, secret) = (&key.namespace, quoted(key.secret.as_deref().unwrap_or_default()));
+    let namespace = &key.namespace;
     let found = case
         .find(
             FindingId::KubeconfigUnusable,
@@ -123,7 +123,10 @@ fn kubeconfig(case: &Case<'_>, condition: Recorded<'_>) -> Finding {
         )
         .cause("The controller can neither see nor drain the Node. It does not fall back to another cluster.")
         .evidence(condition.words());
-    let look = Fix::command(format!("kubectl get secret {secret} -n {namespace}"));
+    let look = Fix::command(match &key.secret {
+        Some(secret) => format!("kubectl get secret {} -n {namespace}", quoted(secret)),
+        None => format!("kubectl get secrets -n {namespace}"),
+    });
     match condition.reason {
         "NotFound" => found.fix(look.because(
             "Cluster API writes it when the control plane is up; spec.kubeconfigSecretRef names another",
@@ -215,9 +218,10 @@ fn in_use(case: &Case<'_>, condition: Recorded<'_>, severity: Severity) -> Findi
         .fix(Fix::note("if they are two machines: correct the address, or set spec.machineIdentity of both"))
 }
 
-/// The holder in a message such as `waiting for the physical machine, which ScheduledMachine desks/desk-1 uses`.
+/// The holder in a message such as `waiting for the physical machine, which ScheduledMachine desks/desk-1 uses` or
+/// `ScheduledMachine desks/desk-1 is lent the same physical machine`.
 fn holder(message: &str) -> Option<(&str, &str)> {
-    let (_, rest) = message.split_once("which ScheduledMachine ")?;
+    let (_, rest) = message.split_once("ScheduledMachine ")?;
     let (namespace, name) = rest.split(' ').next()?.split_once('/')?;
     let is_name = |name: &str| name.starts_with(|c: char| c.is_ascii_alphanumeric());
     (is_name(namespace) && is_name(name)).then_some((namespace, name))

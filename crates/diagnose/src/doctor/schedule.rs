@@ -70,8 +70,10 @@ fn paused(case: &Case<'_>) -> Option<Finding> {
     }
     let is_idle = paused.message.contains("no changes are held back");
     let severity = if is_idle { Severity::Info } else { Severity::Warning };
+    let title =
+        if is_idle { "a pause will hold back the next changes" } else { "a pause holds back all changes" };
     Some(
-        case.find(FindingId::Paused, severity, "a pause holds back all changes")
+        case.find(FindingId::Paused, severity, title)
             .cause(if is_idle {
                 "Nothing is held back at the moment."
             } else {

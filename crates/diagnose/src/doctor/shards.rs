@@ -4,9 +4,12 @@ use super::facts::{DoctorFacts, Lease};
 use super::finding::{Finding, Fix, Severity};
 use super::id::FindingId;
 use super::logs::last_with;
+use super::machine::MachineFacts;
 use crate::object::ReportedObject;
+use five_spot_core::shard::owner;
 use jiff::SignedDuration;
 use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 
 /// The time that a rolling update may take, as in the alert `FiveSpotShardMismatch`.
 const ROLLOUT: SignedDuration = SignedDuration::from_mins(10);
@@ -60,11 +63,32 @@ fn mismatch(facts: &DoctorFacts) -> Option<Finding> {
     )
 }
 
-/// The machine that was asked about belongs to another instance than the one whose log is read first.
+/// The number of instances that share the objects, if there are several.
+fn instances(facts: &DoctorFacts) -> Option<NonZeroU32> {
+    let count = facts.configurations().map(|config| config.instances).max()?;
+    NonZeroU32::new(count).filter(|count| count.get() > 1)
+}
+
+/// The instance that owns a machine, and the Leases that it holds.
+fn by_hash(facts: &DoctorFacts, machine: &MachineFacts, count: NonZeroU32) -> String {
+    let id = owner(machine.namespace(), machine.name(), count);
+    let lease = facts.configurations().map(|config| format!("{}-instance-{id}", config.lease_name)).next();
+    let leases = facts.controller.leases.iter().flatten();
+    let lease =
+        leases.filter(|lease| lease.is_held(facts.now)).find(|held| Some(&held.name) == lease.as_ref());
+    let holder = lease.map_or_else(
+        || "no Lease shows which pod that is".to_owned(),
+        |lease| format!("Lease {} is held by {}", lease.name, lease.holder),
+    );
+    format!("instance {id} of {count} (numbered from 0) owns it; {holder}")
+}
+
+/// The machine that was asked about belongs to one of several instances.
 fn other_shard(facts: &DoctorFacts) -> Vec<Finding> {
     if !facts.is_named {
         return Vec::new();
     }
+    let count = instances(facts);
     let mut findings = Vec::new();
     for machine in &facts.machines {
         let lines = facts.pods().iter().filter_map(|pod| {
@@ -77,17 +101,20 @@ fn other_shard(facts: &DoctorFacts) -> Vec<Finding> {
             last_with(&about, NOT_OWNED)
                 .map(|line| format!("{} (pod {})", line.words(), super::json::name(&pod.pod)))
         });
-        let evidence: Vec<String> = lines.collect();
+        let by_hash = count.map(|count| by_hash(facts, machine, count));
+        let evidence: Vec<String> = by_hash.into_iter().chain(lines).collect();
         if evidence.is_empty() {
             continue;
         }
         let object =
             ReportedObject::namespaced(five_spot_api::names::KIND, machine.namespace(), machine.name());
-        let title = "another instance of the controller manages this machine";
+        let title = "one of several instances of the controller manages this machine";
         findings.push(
             Finding::new(FindingId::OtherShard, Severity::Info, object, title)
-                .cause("Several instances share the machines. This is normal: the other instances do not \
-                        work on this machine.")
+                .cause(
+                    "Several instances share the machines. This is normal: the others do not work on this \
+                     machine, and their logs do not mention it.",
+                )
                 .evidence_of(evidence)
                 .fix(
                     Fix::command(format!(

@@ -80,9 +80,14 @@ fn late_controller(subject: &Subject<'_>) -> Option<Blocker> {
 fn pause(subject: &Subject<'_>) -> Option<Blocker> {
     let condition = subject.condition(ConditionType::Paused)?;
     let (status, reason, message) = condition;
-    if status != "True" || message.contains("no changes are held back") {
+    if status != "True" {
         return None;
     }
+    let what = if message.contains("no changes are held back") {
+        "a pause will hold back the next changes"
+    } else {
+        "a pause holds changes back"
+    };
     let (name, namespace) = (subject.name(), subject.namespace());
     let on_machine = message.contains(&format!("Machine {namespace}/{}", names::machine(name)))
         && !message.contains("ScheduledMachine");
@@ -114,7 +119,7 @@ fn pause(subject: &Subject<'_>) -> Option<Blocker> {
         ],
         _ => vec![Remedy::advice("remove the pause")],
     };
-    Some(blocker("a pause holds changes back", vec![words(ConditionType::Paused, condition)], fix))
+    Some(blocker(what, vec![words(ConditionType::Paused, condition)], fix))
 }
 
 /// The time in an hour, to the second. `date` has other flags on other systems.

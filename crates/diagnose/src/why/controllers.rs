@@ -5,8 +5,11 @@ use super::finalizer_table::Controller;
 use super::live::Live;
 use super::walk::{Missing, Walk};
 use super::words;
+use crate::controller_config::ControllerConfig;
 use five_spot_api::names;
+use five_spot_core::world::Policy;
 use jiff::SignedDuration;
+use std::collections::BTreeMap;
 
 /// The label of the controller's pods.
 const FIVE_SPOT_PODS: &str = "app=5spot-controller";
@@ -93,6 +96,34 @@ fn pods(walk: &mut Walk<'_>) -> Option<Liveness> {
             reason.in_words()
         )))),
     })
+}
+
+/// The settings of the controller for the end of a cleanup.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CleanupSettings {
+    pub(super) policy: Policy,
+    /// False if they could not be read, and these are the defaults.
+    pub(super) is_known: bool,
+}
+
+/// Reads the settings from a pod of the controller and its `ConfigMaps`; `None` while facts are missing.
+pub(super) fn cleanup_settings(walk: &mut Walk<'_>) -> Option<CleanupSettings> {
+    let namespace = names::SYSTEM_NAMESPACE;
+    let filter = Filter::Labels(FIVE_SPOT_PODS.to_owned());
+    let listed = walk.list(ResourceId::kind("", "Pod"), Some(namespace), filter, 20)?;
+    let Some(pod) = listed.ok().and_then(|listed| listed.items.first()) else {
+        return Some(CleanupSettings { policy: Policy::default(), is_known: false });
+    };
+    let mut config_maps = BTreeMap::new();
+    let mut is_known = true;
+    for name in ControllerConfig::config_maps_of(pod) {
+        match walk.object(&ObjectId::namespaced("", "ConfigMap", namespace, &name))? {
+            Ok(map) => drop(config_maps.insert(name, map.0.clone())),
+            Err(Missing::Absent) => {}
+            Err(Missing::Unreadable(_)) => is_known = false,
+        }
+    }
+    Some(CleanupSettings { policy: ControllerConfig::of_pod(pod, &config_maps).policy, is_known })
 }
 
 impl Liveness {

@@ -1,6 +1,7 @@
 //! `ScheduledMachines`: their deletion drains and removes the machine first.
 
 use super::answer::CauseFix;
+use super::controllers;
 use super::facts::ObjectId;
 use super::finalizer;
 use super::finalizer_table::Controller;
@@ -8,10 +9,6 @@ use super::live::{Condition, Live};
 use super::walk::{Missing, Walk};
 use super::words;
 use five_spot_api::names::{self, annotation};
-use jiff::SignedDuration;
-
-/// The default of `FINALIZER_CLEANUP_TIMEOUT_SECS`: afterwards the controller removes its finalizer anyway.
-const CLEANUP_TIMEOUT: SignedDuration = SignedDuration::from_secs(600);
 
 /// Examines a `ScheduledMachine` that is being deleted. Returns true if something explains its finalizer.
 pub(super) fn deletion<'f>(walk: &mut Walk<'f>, object: Live<'f>, step: usize) -> bool {
@@ -76,18 +73,33 @@ fn draining<'f>(walk: &mut Walk<'f>, object: Live<'f>, mut evidence: Vec<String>
     evidence.extend(blocked.map(|it| {
         words::quoted(&format!("pod {} blocks the drain: {}", it.text("/pod"), it.text("/reason")))
     }));
+    let Some(settings) = controllers::cleanup_settings(walk) else { return true };
+    let (policy, timeout) = (settings.policy, settings.policy.finalizer_cleanup_timeout);
+    if !settings.is_known {
+        evidence.push(
+            "the settings of the controller could not be read; these are the defaults of \
+             --finalizer-cleanup-timeout-secs and --force-finalizer-on-timeout"
+                .to_owned(),
+        );
+    }
     let overdue = walk.overdue(object);
-    if overdue < CLEANUP_TIMEOUT {
+    if overdue < timeout {
         let cause = format!(
             "5-Spot drains the node before it deletes the Machine; it has {} left",
-            words::duration(CLEANUP_TIMEOUT - overdue)
+            words::duration(timeout - overdue)
         );
         walk.waiting(&object.id(), cause, evidence);
         return true;
     }
+    let then = if policy.force_finalizer_on_timeout {
+        "the controller removes its finalizer once it has requested the deletion of the Machine"
+    } else {
+        "with --force-finalizer-on-timeout=false the finalizer stays until the cleanup is complete"
+    };
     evidence.push(format!(
-        "the cleanup timeout of 10 minutes is over for {}",
-        words::duration(overdue - CLEANUP_TIMEOUT)
+        "the cleanup timeout of {} ended {} ago; {then}",
+        words::duration(timeout),
+        words::duration(overdue - timeout)
     ));
     let cause = "the drain has taken longer than the cleanup timeout".to_owned();
     let (name, namespace) = (object.name(), object.namespace());

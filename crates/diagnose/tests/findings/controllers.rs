@@ -166,6 +166,23 @@ fn the_clock_of_a_leader_that_renews_in_time_is_fine() {
     assert_eq!(report.findings, []);
 }
 
+/// A controller that says that its clock is wrong, and then perhaps that it is right again.
+fn with_clock(messages: &[&str]) -> DoctorFacts {
+    with_pod(|pod| {
+        pod.log = messages.iter().flat_map(|message| log(message, &json!({"skew_secs": -400}))).collect();
+    })
+}
+
+#[test]
+fn a_clock_that_is_trusted_again_is_fine() {
+    let wrong = "The clock is not trusted: it has jumped, or differs from that of the API server";
+    let report = five_spot_diagnose::doctor::examine(&with_clock(&[wrong]));
+    let [found] = report.findings.as_slice() else { panic!("{report:#?}") };
+    assert!(found.evidence[0].contains("the difference is -400 s"), "{found:#?}");
+    let report = five_spot_diagnose::doctor::examine(&with_clock(&[wrong, "The clock is trusted again"]));
+    assert_eq!(report.findings, []);
+}
+
 #[test]
 fn the_taints_of_an_idle_machine_wait_for_nothing() {
     let mut object = idle("OutsideWindow");
@@ -236,6 +253,12 @@ fn programs() -> Vec<World> {
     vec![
         world("one shard of two has no leader", FindingId::NoLeader, error, half_led()),
         world("the controller's clock is behind", FindingId::ClockSkew, error, led("2026-11-16T11:50:00Z")),
+        world(
+            "the controller does not trust its clock",
+            FindingId::ClockSkew,
+            error,
+            with_clock(&["The clock is not trusted: it has jumped, or differs from that of the API server"]),
+        ),
         world(
             "scaled to nothing",
             FindingId::ControllerNotRunning,
@@ -409,7 +432,38 @@ fn shards() -> Vec<World> {
             facts.is_named = true;
             facts
         }),
+        world("one of two instances", FindingId::OtherShard, Severity::Info, sharded(2)),
     ]
+}
+
+/// Instances that share the machines, and a question about one machine.
+fn sharded(count: u32) -> DoctorFacts {
+    let mut facts = with_pod(|pod| pod.config.instances = count);
+    let leases = (0..count).map(|id| {
+        let (name, holder) = (format!("5spot-leader-instance-{id}"), format!("5spot-controller-{id}_1"));
+        let mut lease = lease(&name, &holder, "2026-11-16T11:59:55Z");
+        lease.instances = Some(count);
+        lease
+    });
+    facts.controller.leases = Some(leases.collect());
+    facts.is_named = true;
+    facts
+}
+
+/// No log line is needed: the hash that distributes the machines is known.
+#[test]
+fn the_owner_of_a_machine_is_computed() {
+    let report = five_spot_diagnose::doctor::examine(&sharded(2));
+    let [found] = report.findings.as_slice() else { panic!("{report:#?}") };
+    let count = std::num::NonZeroU32::new(2).expect("not zero");
+    let id = five_spot_core::shard::owner("shop", "desk", count);
+    let expected = format!(
+        "instance {id} of 2 (numbered from 0) owns it; Lease 5spot-leader-instance-{id} is held by 5spot-controller-{id}_1"
+    );
+    assert_eq!(found.evidence, [expected]);
+    assert_eq!(five_spot_diagnose::doctor::examine(&sharded(1)).findings, []);
+    let unnamed = DoctorFacts { is_named: false, ..sharded(2) };
+    assert_eq!(five_spot_diagnose::doctor::examine(&unnamed).findings, []);
 }
 
 #[test]

@@ -26,6 +26,7 @@ pub fn healthy() -> DoctorFacts {
         owners: Some(vec![
             json!({"kind": "Deployment", "metadata": {"name": "5spot-controller"}, "spec": {"replicas": 1}}),
         ]),
+        template: None,
     };
     facts.machines = vec![MachineFacts::new(lent())];
     facts.known = Some(vec!["shop/desk".to_owned()]);

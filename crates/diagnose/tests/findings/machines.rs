@@ -144,11 +144,19 @@ fn references() -> Vec<World> {
             failed("JoinFailed", "had no Ready node within joinTimeout"),
         ),
         ("a machine in use", FindingId::MachineInUse, Severity::Warning, {
-            failed("MachineInUse", "desk.example.org:22 is lent to shop/other")
+            failed(
+                "MachineInUse",
+                "waiting for the physical machine, which ScheduledMachine shop/other uses; the schedule is open",
+            )
         }),
         ("a double loan", FindingId::MachineInUse, error, {
-            let used =
-                condition("ReferencesValid", "False", "MachineInUse", "also lent to shop/other", LONG_AGO);
+            let used = condition(
+                "ReferencesValid",
+                "False",
+                "MachineInUse",
+                "ScheduledMachine shop/other is lent the same physical machine; both keep it",
+                LONG_AGO,
+            );
             let ready = condition("Ready", "False", "NodeNotReady", "x", LONG_AGO);
             with_object(lent_with(&[used, ready]))
         }),
@@ -183,6 +191,10 @@ fn nodes() -> Vec<World> {
         "taints on the Node that 5-Spot did not set: example.org/a:NoSchedule; remove them from the Node";
     vec![
         ("a lost node", FindingId::NodeLost, Severity::Error, with_object(lent_with(&[ready("NodeLost")]))),
+        ("a node that may be lost", FindingId::NodeLost, Severity::Warning, {
+            let message = "the workload cluster has no Node for this Machine, but Cluster API reports the node as healthy";
+            with_object(lent_with(&[condition("MachineReady", "Unknown", "NodeLost", message, LONG_AGO)]))
+        }),
         ("a node left behind", FindingId::NodeLeftBehind, Severity::Warning, {
             with_object(lent_with(&[ready("NodeLeftBehind")]))
         }),
@@ -296,6 +308,15 @@ fn commands(facts: &DoctorFacts, begin: &str) -> Vec<String> {
     let report = five_spot_diagnose::doctor::examine(facts);
     let fixes = report.findings.iter().flat_map(|finding| &finding.fix);
     fixes.filter_map(|fix| fix.command.clone()).filter(|command| command.starts_with(begin)).collect()
+}
+
+/// Both kinds of messages name the other object.
+#[test]
+fn the_holder_of_a_machine_is_explained() {
+    let worlds = references().into_iter().filter(|(_, id, ..)| *id == FindingId::MachineInUse);
+    for (name, _, _, facts) in worlds {
+        assert_eq!(commands(&facts, "5spot"), ["5spot explain other -n shop"], "{name}");
+    }
 }
 
 /// The finalizers of others have work of their own to do.

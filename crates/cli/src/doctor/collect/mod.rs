@@ -51,24 +51,35 @@ pub async fn collect(
 ) -> Result<DoctorFacts, kube::Error> {
     let client = access.connection.management()?;
     let notes = Notes::default();
-    let reader = Reader::management(client.clone(), &notes);
+    let reader = Reader::management(client, &notes);
     let mut facts = DoctorFacts::new(access.connection.now());
     facts.server_clock_ahead = difference;
     facts.is_named = scope.name.is_some();
-    // The pods are asked first, because the second scrape comes two seconds after the first.
-    let (controller, definition, (cluster_api, machines), events) = tokio::join!(
-        controller::collect(&reader, access),
-        definition(&client, &notes),
-        machines(&reader, scope),
-        events(&reader, scope),
-    );
+    // The second scrape comes two seconds after the first. Everything else is read meanwhile.
+    let about_controller = async {
+        let controller = controller::collect(&reader, access).await;
+        let missing = controller::missing_permissions(&reader, &controller).await;
+        (controller, missing)
+    };
+    let about_machines = fleet(&reader, access, scope, &mut facts);
+    let ((controller, missing), ()) = tokio::join!(about_controller, about_machines);
     facts.controller = controller;
+    facts.missing_permissions = missing;
+    facts.not_read = notes.all();
+    Ok(facts)
+}
+
+/// The machines, and everything that belongs to them.
+async fn fleet(reader: &Reader<'_>, access: &ClusterAccess, scope: &Scope, facts: &mut DoctorFacts) {
+    let (client, notes) = (reader.client(), reader.notes());
+    let (definition, (cluster_api, machines), events) =
+        tokio::join!(definition(client, notes), machines(reader, scope), events(reader, scope));
     facts.definition = definition;
     facts.cluster_api = cluster_api;
     facts.capi_machines = machines;
     facts.events = events;
     // After the Machines: one that appears in between has its object in this list.
-    if let Some(objects) = objects(&reader, scope, &facts.definition).await {
+    if let Some(objects) = objects(reader, scope, &facts.definition).await {
         let key = |object: &Value| {
             format!("{}/{}", object["metadata"]["namespace"].as_str().unwrap_or_default(), name(object))
         };
@@ -79,17 +90,14 @@ pub async fn collect(
         facts.machines = objects.into_iter().filter(wanted).map(MachineFacts::new).collect();
     }
     if facts.known.as_ref().is_some_and(Vec::is_empty) {
-        facts.works_elsewhere = works_elsewhere(&client, scope, facts.now).await;
+        facts.works_elsewhere = works_elsewhere(client, scope, facts.now).await;
     }
     if let Some(wanted) = &scope.name {
         facts.capi_machines.retain(|machine| {
             machine["metadata"]["labels"][names::label::SCHEDULED_MACHINE].as_str() == Some(wanted)
         });
     }
-    facts.missing_permissions = controller::missing_permissions(&reader, &facts.controller).await;
-    facts.workloads = workloads::collect(&reader, access, &facts, &notes).await;
-    facts.not_read = notes.all();
-    Ok(facts)
+    facts.workloads = workloads::collect(reader, access, &facts.machines, notes).await;
 }
 
 fn name(object: &Value) -> &str {

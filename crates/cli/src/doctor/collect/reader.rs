@@ -13,6 +13,9 @@ use std::time::Duration;
 /// The time for one answer. The doctor as a whole should take less than five seconds.
 const ANSWER: Duration = Duration::from_secs(4);
 
+/// The same for a workload cluster: its Secret is read before, and the logs of agents are read afterwards.
+const WORKLOAD_ANSWER: Duration = Duration::from_secs(3);
+
 /// The objects of a page of a list.
 const PAGE: usize = 500;
 
@@ -25,6 +28,8 @@ pub struct Reader<'a> {
     /// The cluster, for notes; empty for the management cluster.
     cluster: String,
     notes: &'a Notes,
+    /// The time for one answer.
+    limit: Duration,
 }
 
 /// The resources that may not or could not be read; each once.
@@ -58,28 +63,37 @@ impl Notes {
 
 impl<'a> Reader<'a> {
     pub const fn management(client: Client, notes: &'a Notes) -> Self {
-        Self { client, cluster: String::new(), notes }
+        Self { client, cluster: String::new(), notes, limit: ANSWER }
     }
 
     pub const fn workload(client: Client, cluster: String, notes: &'a Notes) -> Self {
-        Self { client, cluster, notes }
+        Self { client, cluster, notes, limit: WORKLOAD_ANSWER }
     }
 
     pub const fn client(&self) -> &Client {
         &self.client
     }
 
+    pub const fn notes(&self) -> &'a Notes {
+        self.notes
+    }
+
     /// An object. `what` names it in the note if it cannot be read.
     pub async fn get<T: DeserializeOwned>(&self, path: &str, what: &str) -> Result<T, Unread> {
         let request = Request::get(path).body(Vec::new());
         let Ok(request) = request else { return Err(Unread::Absent) };
-        match tokio::time::timeout(ANSWER, self.client.request::<T>(request)).await {
+        match tokio::time::timeout(self.limit, self.client.request::<T>(request)).await {
             Ok(Ok(answer)) => Ok(answer),
             // An API server that lacks the kind answers 404, the sandbox 501.
             Ok(Err(kube::Error::Api(status))) if matches!(status.code, 404 | 501) => Err(Unread::Absent),
             Ok(Err(error)) => Err(self.unread(what, &reason(&error))),
-            Err(_) => Err(self.unread(what, &format!("no answer within {} s", ANSWER.as_secs()))),
+            Err(_) => Err(self.unread(what, &format!("no answer within {} s", self.limit.as_secs()))),
         }
+    }
+
+    /// The answer to any request, if there is one. A refusal is not noted.
+    pub async fn quietly(&self, request: Request<Vec<u8>>) -> Option<Value> {
+        tokio::time::timeout(self.limit, self.client.request(request)).await.ok()?.ok()
     }
 
     /// All objects of a list, page by page. `path` may have a query.
@@ -110,10 +124,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The answer of a pod through the API server, or the text of a log. `None` if the API server itself refuses.
-    pub async fn plain(&self, path: &str, what: &str) -> Option<Plain> {
+    /// The answer of a pod through the API server, or the text of a log. `None` if the API server itself refuses, or if there
+    /// is no answer within `limit`.
+    pub async fn plain(&self, path: &str, what: &str, limit: Duration) -> Option<Plain> {
         let request = Request::get(path).body(Body::empty()).ok()?;
-        let answer = tokio::time::timeout(ANSWER, async {
+        let answer = tokio::time::timeout(limit, async {
             let response = self.client.send(request).await.map_err(|error| reason(&error))?;
             let status = response.status();
             let body = response.into_body().collect().await.map_err(|error| error.to_string())?;
@@ -126,7 +141,7 @@ impl<'a> Reader<'a> {
                 return None;
             }
             Err(_) => {
-                self.unread(what, &format!("no answer within {} s", ANSWER.as_secs()));
+                self.unread(what, &format!("no answer within {} s", limit.as_secs()));
                 return None;
             }
         };

@@ -6,18 +6,23 @@ use super::{in_new_words, name};
 use crate::cluster_access::{ClusterAccess, object_name};
 use five_spot_api::{Phase, names};
 use five_spot_cluster::transport::workload_kubeconfig;
-use five_spot_diagnose::doctor::{AgentPod, DoctorFacts, LogLine, MachineFacts, WorkloadFacts, WorkloadKey};
+use five_spot_diagnose::doctor::{AgentPod, LogLine, MachineFacts, WorkloadFacts, WorkloadKey};
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// The most clusters that are asked: each costs a connection and a handful of requests.
 const CLUSTERS: usize = 20;
 
 /// The most nodes whose pods are listed.
 const DRAINED_NODES: usize = 10;
+
+/// The time for the log of an agent: it is short, and the doctor as a whole should take less than five
+/// seconds.
+const LOG_ANSWER: Duration = Duration::from_secs(1);
 
 /// The most agents whose logs are read. Those that are not ready come first.
 const AGENT_LOGS: usize = 5;
@@ -36,11 +41,11 @@ struct Needs {
 pub(super) async fn collect(
     reader: &Reader<'_>,
     access: &ClusterAccess,
-    facts: &DoctorFacts,
+    machines: &[MachineFacts],
     notes: &Notes,
 ) -> BTreeMap<WorkloadKey, WorkloadFacts> {
     let mut needs: BTreeMap<WorkloadKey, Needs> = BTreeMap::new();
-    for machine in &facts.machines {
+    for machine in machines {
         note_needs(machine, &mut needs);
     }
     if needs.len() > CLUSTERS {
@@ -195,7 +200,7 @@ async fn with_logs(reader: &Reader<'_>, pods: Vec<Value>, system: &str) -> Vec<A
             return AgentPod { pod, log: Vec::new() };
         }
         let path = format!("{system}/pods/{}/log?tailLines=200&limitBytes=200000", name(&pod));
-        let log = reader.plain(&path, &format!("the log of pod {SYSTEM}/{}", name(&pod))).await;
+        let log = reader.plain(&path, &format!("the log of pod {SYSTEM}/{}", name(&pod)), LOG_ANSWER).await;
         let log = log.filter(|log| log.status.is_success()).map(|log| LogLine::parse(&log.body));
         AgentPod { log: log.unwrap_or_default(), pod }
     });

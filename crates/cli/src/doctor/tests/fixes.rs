@@ -146,6 +146,43 @@ async fn a_budget_that_blocks_a_drain_is_named_and_relaxed() {
     world.is_well().await;
 }
 
+/// A pod that has to complete, and does not.
+#[tokio::test(start_paused = true)]
+async fn an_overdue_drain_is_ended_by_force() {
+    let job = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "job", "namespace": "shop", "labels": {"cluster.x-k8s.io/drain": "wait-completed"}},
+        "spec": {
+            "nodeSelector": {"kubernetes.io/hostname": node()},
+            "containers": [{"name": "main", "image": "example.org/app:1"}],
+        },
+    });
+    let world = lent(&json!({}), vec![job]).await;
+    world.run("kubectl patch scheduledmachine desk -n shop --type=merge -p '{\"spec\":{\"schedule\":{\"enabled\":false}}}'").await;
+    let found = world.finds(FindingId::DrainOverdue).await;
+    world.run(command(&found, "kubectl patch scheduledmachine")).await;
+    world.phase("desk", "Disabled").await;
+    world.is_well().await;
+}
+
+/// The provider's CRD refuses the object; once the spec is corrected, nobody has to wait for the back-off.
+#[tokio::test(start_paused = true)]
+async fn a_refused_creation_is_retried_at_once() {
+    let version = |version: Value| {
+        let patch = json!({"spec": {"bootstrapSpec": {"spec": {"version": version}}}});
+        format!("kubectl patch scheduledmachine desk -n shop --type=merge -p '{patch}'")
+    };
+    let refused = json!({"bootstrapSpec": {
+        "apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2", "kind": "K0sWorkerConfig", "spec": {"version": 7},
+    }});
+    let world = DoctorFixture::new(START, fleet(vec![machine("desk", &refused)])).await;
+    let found = world.finds(FindingId::MachineCreationFailed).await;
+    world.run(&version(json!("v1.36.4+k0s.0"))).await;
+    world.run(command(&found, "kubectl annotate scheduledmachine")).await;
+    world.phase("desk", "Active").await;
+    world.is_well().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_taint_of_another_client_is_named_and_removed() {
     let world = lent(&json!({}), Vec::new()).await;

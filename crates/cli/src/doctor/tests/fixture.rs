@@ -100,8 +100,13 @@ impl DoctorFixture {
         Raw::new(tower::service_fn(move |request: Request<Body>| {
             let line = format!("{} {}", request.method(), request.uri());
             requests.lock().expect("nobody panics with it").push(line);
-            let (answer, api) = (pods.answer(request.uri().path()), api.clone());
+            let hangs = pods.hangs(request.uri().path());
+            let answer = if hangs { None } else { pods.answer(request.uri().path()) };
+            let api = api.clone();
             async move {
+                if hangs {
+                    std::future::pending::<()>().await;
+                }
                 match answer {
                     Some(answer) => Ok(answer),
                     None => api.oneshot(request).await,

@@ -77,6 +77,9 @@ pub async fn run(client: &Client, clock: &Clock, command: &str) {
     if plain == ["apply", "-k", "deploy/node-agent/"] {
         return create(client, "/apis/apps/v1/namespaces/5spot-system/daemonsets", &agents()).await;
     }
+    if plain == ["apply", "--server-side", "-k", "deploy/crds/"] {
+        return apply_crd(client).await;
+    }
     let [verb, kind, name, changes @ ..] = plain.as_slice() else { panic!("{command}") };
     let path = format!("{}/{name}", collection(kind, &namespace));
     match *verb {
@@ -92,6 +95,20 @@ pub async fn run(client: &Client, clock: &Clock, command: &str) {
 /// The part of `deploy/node-agent` that the sandbox has.
 fn agents() -> Value {
     serde_saphyr::from_str(AGENTS).expect("the shipped manifest")
+}
+
+/// The part of `deploy/crds` that doctor knows.
+async fn apply_crd(client: &Client) {
+    let shipped = serde_json::to_value(five_spot_api::crd()).expect("JSON");
+    let name = shipped["metadata"]["name"].as_str().expect("a name");
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let mut there = get(client, &format!("{path}/{name}")).await;
+    if there.is_null() {
+        return create(client, path, &shipped).await;
+    }
+    there["spec"] = shipped["spec"].clone();
+    let request = Request::put(format!("{path}/{name}")).header("content-type", "application/json");
+    ask(client, request.body(there.to_string().into_bytes()).expect("a request")).await;
 }
 
 /// `key=value` sets, `key-` removes.

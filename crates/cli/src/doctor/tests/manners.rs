@@ -6,7 +6,7 @@ use crate::style::{Charset, Style};
 use serde_json::json;
 use std::time::Duration;
 
-const PLAIN: Style = Style { width: 100, charset: Charset::Unicode, colored: false };
+pub(super) const PLAIN: Style = Style { width: 100, charset: Charset::Unicode, colored: false };
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_changed_and_few_requests_are_sent() {

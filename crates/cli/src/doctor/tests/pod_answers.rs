@@ -7,6 +7,9 @@ use http_body_util::{BodyExt as _, Full};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
+/// The code of an answer that never comes.
+const NO_ANSWER: u16 = 0;
+
 /// Codes and texts.
 type Answers = VecDeque<(u16, String)>;
 
@@ -28,6 +31,17 @@ impl PodAnswers {
             "message": message,
         });
         self.set(path, &[(403, &status.to_string())]);
+    }
+
+    /// Gives no answer at a path.
+    pub fn hang(&self, path: &str) {
+        self.set(path, &[(NO_ANSWER, "")]);
+    }
+
+    /// True if a path gives no answer.
+    pub fn hangs(&self, path: &str) -> bool {
+        let all = self.0.lock().expect("nobody panics with it");
+        all.get(path).and_then(VecDeque::front).is_some_and(|(code, _)| *code == NO_ANSWER)
     }
 
     /// The answer of a path, if it has one here.

@@ -201,6 +201,31 @@ fn a_scheduled_machine_drains_within_its_time() {
     assert_eq!(only_cause(&answer, DeletionState::Stuck).fix[0].command, "5spot explain desk-17 -n shop");
 }
 
+/// The time is that of the controller which runs, not the default.
+#[test]
+fn the_time_for_a_cleanup_is_that_of_the_controller() {
+    let alive = || namespaced("cluster.x-k8s.io/v1beta2", "Machine", "desk-17-machine", json!({}));
+    let world = |seconds| {
+        let mut pod = controller();
+        pod["spec"]["containers"] = json!([{
+            "args": ["--force-finalizer-on-timeout=false"], "envFrom": [{"configMapRef": {"name": "5spot-controller"}}],
+        }]);
+        let data = json!({"data": {"FINALIZER_CLEANUP_TIMEOUT_SECS": "1200"}});
+        let mut map = namespaced("v1", "ConfigMap", "5spot-controller", data);
+        map["metadata"]["namespace"] = "5spot-system".into();
+        let objects = [scheduled(seconds, json!({})), alive(), pod, map];
+        objects.into_iter().fold(ClusterFixture::default(), ClusterFixture::with)
+    };
+    let answer = world(700).why(scheduled_id());
+    let cause = only_cause(&answer, DeletionState::Deleting);
+    assert!(cause.cause.contains("it has 8m 20s left"), "{cause:#?}");
+    let answer = world(1300).why(scheduled_id());
+    let cause = only_cause(&answer, DeletionState::Stuck);
+    let words =
+        "timeout of 20m ended 1m 40s ago; with --force-finalizer-on-timeout=false the finalizer stays";
+    assert!(cause.evidence.iter().any(|line| line.contains(words)), "{cause:#?}");
+}
+
 #[test]
 fn a_scheduled_machine_leads_to_its_machine() {
     let mut machine = machine(json!({"metadata": {"annotations": {"cluster.x-k8s.io/paused": ""}}}));

@@ -4,7 +4,8 @@ use super::{CONTROLLER, Case, LEASES, MACHINE, METRICS, Step, log_line};
 use five_spot_diagnose::doctor::{FindingId, Severity};
 use serde_json::{Value, json};
 
-const CRD: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/scheduledmachines.5spot.finos.org";
+pub(super) const CRD: &str =
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/scheduledmachines.5spot.finos.org";
 const MACHINES: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/machines.cluster.x-k8s.io";
 
 pub(super) fn all() -> Vec<Case> {
@@ -39,11 +40,11 @@ fn lease(name: &str, renewed: &str, instances: u32) -> Step {
 }
 
 /// The machine of Cluster API goes with its object.
-fn without_machine() -> [Step; 2] {
+pub(super) fn without_machine() -> [Step; 2] {
     [Step::Merge(MACHINE, json!({"metadata": {"finalizers": null}})), Step::Delete(MACHINE)]
 }
 
-fn forget_priority(crd: &mut Value) {
+pub(super) fn forget_priority(crd: &mut Value) {
     let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     let fields = schema["properties"]["spec"]["properties"].as_object_mut().expect("fields");
     fields.remove("priority").expect("a field");
@@ -71,6 +72,13 @@ fn installation() -> Vec<Case> {
         Case::error(
             FindingId::RbacMissing,
             vec![ready("not allowed to patch machines in API group \"cluster.x-k8s.io\" in all namespaces")],
+        ),
+        Case::error(
+            FindingId::ClockSkew,
+            vec![Step::Says(
+                format!("{CONTROLLER}/log"),
+                vec![(200, log_line("The clock is not trusted: it has jumped"))],
+            )],
         ),
         Case::error(FindingId::ClockSkew, vec![lease("5spot-instance-0", "2026-11-16T12:20:00.000000Z", 1)]),
     ]
@@ -142,8 +150,15 @@ fn shards() -> Vec<Case> {
         Severity::Info,
         vec![Step::Says(format!("{CONTROLLER}/log"), vec![(200, said)])],
     );
+    let count = json!({"data": {"OPERATOR_INSTANCE_COUNT": "2"}});
+    let by_hash = Case::new(
+        FindingId::OtherShard,
+        Severity::Info,
+        vec![Step::Merge("/api/v1/namespaces/5spot-system/configmaps/5spot-controller", count)],
+    );
     vec![
         Case { named: true, ..elsewhere },
+        Case { named: true, ..by_hash },
         Case::error(
             FindingId::ShardMismatch,
             vec![

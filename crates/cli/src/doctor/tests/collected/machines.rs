@@ -91,7 +91,10 @@ fn references() -> Vec<Case> {
         ),
         Case::warning(
             FindingId::MachineInUse,
-            failing("MachineInUse", "desk.example.org:22 is lent to shop/other"),
+            failing(
+                "MachineInUse",
+                "waiting for the physical machine, which ScheduledMachine shop/other uses; the schedule is open",
+            ),
         ),
         Case::error(FindingId::MachineCreationFailed, failing("ReconcileFailed", refused)),
         Case::error(
@@ -132,6 +135,10 @@ fn nodes() -> Vec<Case> {
     not_ready.push(Step::Status(NODE, json!({"conditions": unready})));
     vec![
         Case::error(FindingId::NodeLost, ready("NodeLost")),
+        Case::warning(
+            FindingId::NodeLost,
+            vec![Step::Conditions(DESK, vec![condition("MachineReady", "Unknown", "NodeLost", "no Node")])],
+        ),
         Case::warning(FindingId::NodeLeftBehind, ready("NodeLeftBehind")),
         Case::warning(FindingId::TaintNoNodeYet, absent),
         Case::warning(FindingId::TaintNodeNotReady, not_ready),

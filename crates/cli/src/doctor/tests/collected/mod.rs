@@ -4,10 +4,15 @@
 
 mod controllers;
 mod machines;
+mod permissions;
+mod repairs;
 mod workloads;
 
 use super::fixture::{DoctorFixture, fleet, grave, machine};
 use super::kubectl;
+use super::manners::PLAIN;
+use crate::doctor::text;
+use controllers::{CRD, forget_priority, without_machine};
 use five_spot_api::names;
 use five_spot_diagnose::doctor::{FindingId, Report, Severity};
 use http::Request;
@@ -238,6 +243,35 @@ async fn a_healthy_installation_has_no_findings() {
     assert_eq!(diagnosis.not_read, [""; 0]);
 }
 
+/// The findings that people meet most often, as they see them.
+#[tokio::test(start_paused = true)]
+async fn the_text_of_common_findings_is_clear() {
+    let mut text = String::new();
+    for id in COMMON {
+        let case = all().into_iter().find(|case| case.id == id).unwrap_or_else(|| panic!("{id}"));
+        let is_named = case.named;
+        let page = text::render(&examined(case).await, &[], is_named, PLAIN);
+        // The groups in which all is well say the same everywhere.
+        let lines = page.lines().filter(|line| !line.starts_with('√') && !line.is_empty());
+        text.extend(lines.flat_map(|line| [line, "\n"]));
+        text.push('\n');
+    }
+    insta::assert_snapshot!("common_findings", text);
+}
+
+const COMMON: [FindingId; 10] = [
+    FindingId::ControllerNotRunning,
+    FindingId::RbacMissing,
+    FindingId::NoLeader,
+    FindingId::PdbBlocksDrain,
+    FindingId::KubeconfigUnusable,
+    FindingId::ProviderNotReady,
+    FindingId::JoinFailed,
+    FindingId::MachineStuckDeleting,
+    FindingId::EmergencyStuck,
+    FindingId::AgentPodMissing,
+];
+
 #[tokio::test(start_paused = true)]
 async fn each_fault_is_found_from_collected_facts() {
     let mut wrong = Vec::new();
@@ -254,6 +288,26 @@ async fn each_fault_is_found_from_collected_facts() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A proxy that does not answer costs less than the five seconds that the doctor may take.
+#[tokio::test(start_paused = true)]
+async fn pods_that_do_not_answer_cost_less_than_five_seconds() {
+    let endpoints =
+        [":8080/proxy/metrics", ":8081/proxy/ready", "/log"].map(|end| format!("{CONTROLLER}{end}"));
+    let agent = format!("{AGENT}/log");
+    for paths in [vec![agent.clone()], endpoints.to_vec(), [endpoints.as_slice(), &[agent]].concat()] {
+        let world = installation().await;
+        for path in &paths {
+            world.pods.hang(path);
+        }
+        let began = tokio::time::Instant::now();
+        let diagnosis = world.diagnose(None, None).await;
+        let took = began.elapsed();
+        assert!(took < Duration::from_secs(5), "{took:?}: {paths:?}");
+        assert_eq!(diagnosis.not_read.len(), paths.len(), "{:#?}", diagnosis.not_read);
+        assert!(grave(&diagnosis.report).is_empty(), "{:#?}", diagnosis.report);
+    }
 }
 
 /// Objects that the reader may not read hide findings, and cause none.
