@@ -349,7 +349,7 @@ impl EventLoop {
             return;
         }
         let now = Instant::now();
-        let due = if cause.is_in_workload_cluster() { self.pace.due(&key, now) } else { now };
+        let due = if cause.is_paced() { self.pace.due(&key, now) } else { now };
         self.enqueue_at(key, cause.as_str(), due);
     }
 
