@@ -426,6 +426,7 @@ impl EventLoop {
             return;
         }
         self.pace.forget_recovered(Instant::now());
+        logging::report_suppressed_lines();
         let now = (Instant::now(), self.reconciler.caches.now());
         let passed = SignedDuration::try_from(now.0 - instant).unwrap_or(SignedDuration::MAX);
         let drift = now.1.duration_since(wall) - passed;
