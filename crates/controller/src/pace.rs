@@ -1,9 +1,9 @@
-//! The pace of the reconciles that changes in workload clusters cause.
+//! The pace of the reconciles that changes in workload clusters and of kubeconfig Secrets cause.
 //!
-//! The administrator of a workload cluster can change its Nodes and pods thousands of times a second. Each reconcile writes
-//! lines to the log, and many write a status to the management cluster. So an object has a burst of reconciles for such
-//! changes, as many as a busy drain needs, and one a second after that. Changes in the management cluster do not wait: kill
-//! switches are among them.
+//! The administrator of a workload cluster can change its Nodes and pods thousands of times a second, and a tenant a Secret
+//! that all of its objects name. Each reconcile writes lines to the log, and many write a status to the management cluster.
+//! So an object has a burst of reconciles for such changes, as many as a busy drain needs, and one a second after that. Other
+//! changes in the management cluster do not wait: kill switches are among them.
 
 use five_spot_cluster::ObjectKey;
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ impl Pace {
         self.recovered_at.insert(key.clone(), (recovered_at + INTERVAL).min(now + BURST + INTERVAL));
     }
 
-    /// The time at which an object may be reconciled for a change in its workload cluster.
+    /// The time at which an object may be reconciled for a change that is paced.
     pub(crate) fn due(&self, key: &ObjectKey, now: Instant) -> Instant {
         let spent = self.recovered_at.get(key).map(|time| time.saturating_duration_since(now));
         now + spent.unwrap_or_default().saturating_sub(BURST)

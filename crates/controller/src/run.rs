@@ -349,7 +349,7 @@ impl EventLoop {
             return;
         }
         let now = Instant::now();
-        let due = if cause.is_in_workload_cluster() { self.pace.due(&key, now) } else { now };
+        let due = if cause.is_paced() { self.pace.due(&key, now) } else { now };
         self.enqueue_at(key, cause.as_str(), due);
     }
 
@@ -426,6 +426,7 @@ impl EventLoop {
             return;
         }
         self.pace.forget_recovered(Instant::now());
+        logging::report_suppressed_lines();
         let now = (Instant::now(), self.reconciler.caches.now());
         let passed = SignedDuration::try_from(now.0 - instant).unwrap_or(SignedDuration::MAX);
         let drift = now.1.duration_since(wall) - passed;

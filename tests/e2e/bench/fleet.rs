@@ -72,7 +72,7 @@ impl Fleet {
         Ok(())
     }
 
-    pub(super) async fn stop(&mut self) -> anyhow::Result<()> {
+    pub(crate) async fn stop(&mut self) -> anyhow::Result<()> {
         match self.program.take() {
             Some(program) => program.stop().await,
             None => Ok(()),

@@ -10,7 +10,7 @@ use five_spot_testenv::test_clusters::TestContext;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
-use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -25,10 +25,20 @@ const AT_A_TIME: usize = 8;
 /// The pause between two changes of a Secret that objects name.
 const SECRET_CHANGES_EVERY: Duration = Duration::from_millis(100);
 
+/// Objects whose kubeconfigs name servers that the controller must not connect to, and a word of the condition that says so;
+/// empty if the address is known only when the controller connects, so that it reads like every other failure to connect.
+pub(crate) const REFUSED: &[(&str, &str)] = &[
+    ("metadata-address", "--workload-cidr"),
+    ("metadata-number", ""),
+    ("metadata-ipv6", "--workload-cidr"),
+    ("unverified", "--allow-insecure-workloads"),
+];
+
 /// The attack, which ends on drop.
 pub(crate) struct Attacker {
     servers: Vec<(Attack, HostileServer)>,
     changes: JoinHandle<()>,
+    tenant: Tenant,
 }
 
 impl Attacker {
@@ -48,6 +58,12 @@ impl Attacker {
             Attack::SlowBody,
             Attack::WrongTypes("\u{1b}[31m\nkube-system".to_owned()),
             Attack::Names(vec!["../../../namespaces/kube-system/pods".to_owned(), "a/b".to_owned()]),
+            // They enter the JSON unescaped, so that the controller reads a newline and an escape character.
+            Attack::Names(vec![
+                "x".repeat(1 << 20),
+                "a\\nINFO forged".to_owned(),
+                "a\\u001b[31mb".to_owned(),
+            ]),
             Attack::Redirect("http://169.254.169.254/latest/meta-data".to_owned()),
             Attack::CloseAfter(40),
             Attack::Refuse(500, "x".repeat(900 << 10)),
@@ -63,6 +79,10 @@ impl Attacker {
         }
         // One machine for all of these objects, so that they affect each other.
         let shared = context.address();
+        for (name, _) in REFUSED {
+            tenant.create_secret(kubeconfig_secret(name)).await?;
+            tenant.lend((*name).to_owned(), (*name).to_owned(), &shared).await?;
+        }
         for number in 0..LARGE_SECRETS {
             let name = format!("large-{number}");
             let junk = STANDARD.encode(vec![b'x'; LARGE]);
@@ -76,7 +96,7 @@ impl Attacker {
             .try_collect::<()>()
             .await?;
         let changes = tokio::spawn(change_without_end(tenant.secrets()));
-        Ok(Self { servers, changes })
+        Ok(Self { servers, changes, tenant })
     }
 
     /// The attacks whose servers the controller has never connected to.
@@ -86,6 +106,19 @@ impl Attacker {
             .filter(|(_, server)| server.connections() == 0)
             .map(|(attack, _)| attack)
             .collect()
+    }
+
+    /// The objects of the attacker, as they are now.
+    pub(crate) async fn objects(&self) -> anyhow::Result<Vec<DynamicObject>> {
+        Ok(self.tenant.objects().list(&ListParams::default()).await?.items)
+    }
+
+    /// The names of the objects whose servers close every connection before they answer.
+    pub(crate) fn unreachable(&self) -> Vec<String> {
+        let closes = |(number, (attack, _)): (usize, &(Attack, HostileServer))| {
+            matches!(attack, Attack::CloseAfter(_)).then(|| format!("hostile-{number}"))
+        };
+        self.servers.iter().enumerate().filter_map(closes).collect()
     }
 
     /// All requests to hostile servers, by their first lines.
@@ -98,6 +131,23 @@ impl Drop for Attacker {
     fn drop(&mut self) {
         self.changes.abort();
     }
+}
+
+/// A Secret with the kubeconfig of one of [`REFUSED`].
+fn kubeconfig_secret(name: &str) -> Value {
+    let cluster = match name {
+        "metadata-address" => json!({"server": "https://169.254.169.254"}),
+        "metadata-number" => json!({"server": "https://2852039166"}),
+        "metadata-ipv6" => json!({"server": "https://[fd00:ec2::254]"}),
+        _ => json!({"server": "https://10.255.255.1", "insecure-skip-tls-verify": true}),
+    };
+    let kubeconfig = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "a",
+        "clusters": [{"name": "a", "cluster": cluster}],
+        "users": [{"name": "a", "user": {"token": "a-token"}}],
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+    });
+    json!({"metadata": {"name": name}, "data": {"value": STANDARD.encode(kubeconfig.to_string())}})
 }
 
 /// The objects of the hostile namespace.
@@ -115,10 +165,12 @@ impl Tenant {
         Ok(())
     }
 
-    async fn lend(&self, name: String, secret: String, address: &str) -> anyhow::Result<()> {
+    fn objects(&self) -> Api<DynamicObject> {
         let resource = kube::api::ApiResource::erase::<five_spot_api::ScheduledMachine>(&());
-        let objects: Api<DynamicObject> =
-            Api::namespaced_with(self.context.management().admin(), self.context.namespace(), &resource);
+        Api::namespaced_with(self.context.management().admin(), self.context.namespace(), &resource)
+    }
+
+    async fn lend(&self, name: String, secret: String, address: &str) -> anyhow::Result<()> {
         let object = json!({
             "apiVersion": "5spot.finos.org/v1alpha1", "kind": "ScheduledMachine", "metadata": {"name": name},
             "spec": {
@@ -135,7 +187,7 @@ impl Tenant {
                 },
             },
         });
-        objects.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
+        self.objects().create(&PostParams::default(), &serde_json::from_value(object)?).await?;
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! One controller for two tenants, one of which is hostile: the other must not be affected.
 
 mod attacker;
+mod traces;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -39,6 +40,9 @@ const DESCRIPTORS: usize = 300;
 const LOG: usize = 4 << 20;
 /// The time during which events of foreign Nodes must cause no reconcile.
 const QUIET: Duration = Duration::from_secs(8);
+/// The time after a restart in which reconciles of hostile objects are counted, and the most of each on average.
+const RESTARTED: Duration = Duration::from_secs(20);
+const MOST_RECONCILES: usize = 6;
 /// The time limit, most of which is for starting a control plane and lending machines.
 const LONG: Duration = Duration::from_mins(8);
 
@@ -108,6 +112,8 @@ async fn attack(clusters: &Arc<TestClusters>, context: &TestContext, victim: &mu
     ensure!(descriptors < DESCRIPTORS, "{descriptors} open files");
     ensure!(log < LOG, "{log} bytes of log");
     ensure!(woken == 0, "the victim's objects were reconciled {woken} times for foreign Nodes");
+    traces::check(&attacker).await?;
+    after_a_restart(victim, &attacker, hostile.namespace()).await?;
     let strays: Vec<String> = attacker.requests().into_iter().filter(|line| line.contains("..")).collect();
     ensure!(strays.is_empty(), "names of the attacker's entered URLs: {strays:?}");
     victim.is_never_reclaimed().await?;
@@ -121,6 +127,18 @@ async fn attack(clusters: &Arc<TestClusters>, context: &TestContext, victim: &mu
     // The names of the victim's Nodes start with its namespace.
     let in_workload = writes_since(context.workload(), places[1])?;
     ensure_only(&in_workload, |write| write.object.name.contains(context.namespace()))
+}
+
+/// A restart during the attack costs a few reconciles of each hostile object.
+async fn after_a_restart(victim: &mut Fleet, attacker: &Attacker, namespace: &str) -> TestResult {
+    victim.stop().await?;
+    victim.start().await?;
+    tokio::time::sleep(RESTARTED).await;
+    let (objects, reconciles) = (attacker.objects().await?.len(), reconciles_of(victim, namespace)?);
+    eprintln!("{reconciles} reconciles of {objects} hostile objects in {RESTARTED:?} after a restart");
+    ensure!(reconciles >= objects, "{reconciles} reconciles of {objects} objects: not all were read");
+    ensure!(reconciles < objects * MOST_RECONCILES, "{reconciles} reconciles of {objects} objects");
+    Ok(())
 }
 
 async fn changes(victim: &Fleet) -> anyhow::Result<Vec<Duration>> {

@@ -109,7 +109,39 @@ async fn the_chart_renders_the_objects_of_the_kustomizations(context: Arc<TestCo
     let config = expected.iter_mut().find(|object| object["kind"] == "ConfigMap").context("a ConfigMap")?;
     config["data"]["MANAGEMENT_NODES_NAMESPACES"] = "team-a,team-b".into();
     let values = "--set controller.managementNodesNamespaces={team-a,team-b}";
-    compare(values, expected, helm.render(true, values).await?)
+    compare(values, expected, helm.render(true, values).await?)?;
+    namespaced_with_nodes(&kubectl, &helm).await
+}
+
+/// Chosen namespaces, and Nodes in the management cluster: the controller may then write `ConfigMaps` of its namespace, so the
+/// policy that restricts this has to be there.
+async fn namespaced_with_nodes(kubectl: &Kubectl, helm: &Helm) -> anyhow::Result<()> {
+    let mut roles = kubectl.build("deploy/namespaced").await?;
+    roles.extend(roles_of_namespace("team-a")?);
+    roles.extend(kubectl.build("deploy/rbac-nodes").await?);
+    let policies = kubectl.build("deploy/policies").await?;
+    ensure!(policies.iter().any(|policy| policy["kind"] == "ValidatingAdmissionPolicy"), "no policy");
+    roles.extend(policies);
+    let config = roles.iter_mut().find(|object| object["kind"] == "ConfigMap").context("a ConfigMap")?;
+    config["data"]["MANAGEMENT_NODES_NAMESPACES"] = "team-a".into();
+    let values =
+        "--set controller.watchNamespaces={team-a} --set controller.managementNodesNamespaces={team-a}";
+    compare(values, roles, helm.render(false, values).await?)?;
+
+    // Agents in the management cluster need the same permissions.
+    let values = "--set controller.watchNamespaces={team-a} --set agent.enabled=true";
+    let rendered = helm.render(false, values).await?;
+    for policy in kubectl.build("deploy/policies").await? {
+        let is_it = |object: &&Value| {
+            object["kind"] == policy["kind"] && object["metadata"]["name"] == policy["metadata"]["name"]
+        };
+        ensure!(
+            rendered.iter().any(|object| is_it(&object)),
+            "helm template {values}: no {}",
+            policy["kind"]
+        );
+    }
+    Ok(())
 }
 
 /// The Role and its binding that an administrator applies in a watched namespace.

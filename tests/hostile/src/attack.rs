@@ -37,10 +37,16 @@ pub enum Attack {
 
 const EMPTY_LIST: &str = r#"{"apiVersion":"v1","kind":"List","metadata":{"resourceVersion":"1"},"items":[]}"#;
 
+/// The head of a response with it as the body.
+const EMPTY_LIST_HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-length: 79\r\n\r\n";
+
 /// The number of bytes per write.
 const CHUNK: usize = 64 << 10;
 
 impl Attack {
+    /// The length of the response that [`Attack::CloseAfter`] truncates.
+    pub const RESPONSE_BYTES: usize = EMPTY_LIST_HEAD.len() + EMPTY_LIST.len();
+
     /// Responds to a request. Returns true if the connection stays open.
     pub(crate) async fn carry_out(&self, request: &str, wire: &mut Wire<'_>) -> std::io::Result<bool> {
         let watches = request.contains("watch=true") || request.contains("watch=1");
@@ -130,8 +136,7 @@ impl Attack {
                 Ok(true)
             }
             Self::CloseAfter(bytes) => {
-                let length = EMPTY_LIST.len();
-                let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{EMPTY_LIST}");
+                let answer = [EMPTY_LIST_HEAD, EMPTY_LIST].concat();
                 wire.send(&answer.as_bytes()[..(*bytes).min(answer.len())]).await?;
                 Ok(false)
             }

@@ -1,18 +1,22 @@
 //! The API as a `tower` service.
 
 use super::answer::{Answer, Reply};
+use crate::error::ApiError;
 use crate::service_state::Shared;
 use crate::verbs::{self, WatchStream};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream;
-use http::{HeaderValue, Request, Response, header};
+use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body::{Body, Frame};
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full, StreamBody};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited, StreamBody};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+
+/// The longest body of a request in bytes, that of a kube-apiserver.
+pub(crate) const MOST_BODY: usize = 3 << 20;
 
 /// The error of a request or response body.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -67,6 +71,12 @@ impl ApiService {
     }
 }
 
+/// The answer to a request whose body is too long, in the words of a kube-apiserver.
+fn too_large() -> Reply {
+    let message = format!("Request entity too large: limit is {MOST_BODY}");
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message).into()
+}
+
 /// A complete body.
 pub(crate) fn full(bytes: Bytes) -> ResponseBody {
     Full::new(bytes).map_err(|never: Infallible| match never {}).boxed_unsync()
@@ -97,7 +107,11 @@ where
         let service = self.clone();
         Box::pin(async move {
             let (head, body) = request.into_parts();
-            let bytes = body.collect().await.map_err(Into::into)?.to_bytes();
+            let bytes = match Limited::new(body, MOST_BODY).collect().await {
+                Ok(body) => body.to_bytes(),
+                Err(error) if error.is::<LengthLimitError>() => return Ok(service.to_response(too_large())),
+                Err(error) => return Err(error),
+            };
             Ok(service.respond(&Request::from_parts(head, bytes)))
         })
     }

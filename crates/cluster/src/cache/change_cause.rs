@@ -30,18 +30,18 @@ pub enum ChangeCause {
 }
 
 impl ChangeCause {
-    /// True if it is a change in the workload cluster of the object, whose administrator is not trusted.
+    /// True if one write of somebody who is not trusted can cause many of it, so that its reconciles are paced: a change in the
+    /// workload cluster, whose administrator is not trusted, or of a Secret, which any number of objects may name.
     #[must_use]
-    pub const fn is_in_workload_cluster(self) -> bool {
+    pub const fn is_paced(self) -> bool {
         match self {
-            Self::Node | Self::AgentConfig | Self::Pod => true,
+            Self::Node | Self::AgentConfig | Self::Pod | Self::Secret => true,
             Self::Object
             | Self::Status
             | Self::Namespace
             | Self::Cluster
             | Self::Machine
             | Self::Provider
-            | Self::Secret
             | Self::Claim
             | Self::Watch => false,
         }

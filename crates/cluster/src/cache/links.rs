@@ -61,7 +61,8 @@ pub(crate) async fn link(
         WorkloadKey::Management => (caches.source.clone(), None),
         WorkloadKey::Kubeconfig { secret, .. } => {
             let share = caches.connection.namespace_share(secret);
-            (WatchSource::workload(&secret.to_string(), share.warnings()), Some(share.kept_budget()))
+            let source = WatchSource::workload(&secret.to_string(), share.warnings());
+            (source.with_refused_evictions(share.refused_evictions()), Some(share.kept_budget()))
         }
     };
     let link = WorkloadLink::open(

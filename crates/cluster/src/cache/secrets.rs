@@ -3,13 +3,14 @@
 //!
 //! A watch for each Secret would cost a connection each, also for those that do not exist, and a tenant names as many as
 //! there are objects. A watch of whole Secrets would bring every other Secret of the namespace into this process. Both ways
-//! need the verbs `list` and `watch`, and so does this one: the read is a list of one name.
+//! need the verbs `list` and `watch`, and so does this one: the read is a list of one name. A Secret that changes without end
+//! is read once a second after a burst.
 
 use crate::cache::caches::Caches;
 use crate::cache::change_cause::ChangeCause;
 use crate::cache::lock::lock;
 use crate::cache::references::{references, secret_keys};
-use crate::cache::secret_store::{NamespaceSecrets, SecretVersions, UsedSecret};
+use crate::cache::secret_store::{NamespaceSecrets, ReadPermit, SecretVersions, UsedSecret};
 use crate::cache::store::{Store, SyncState};
 use crate::cache::watch::{WatchSignal, WatchSource, fill};
 use crate::transport::error::ReadFailure;
@@ -48,8 +49,7 @@ pub(crate) fn secret(caches: &Arc<Caches>, key: &ObjectKey) -> Store<SecretFacts
     }
     let keys = keys_of_secret(caches, key);
     let mut used = lock(&secrets.used);
-    let entry =
-        used.entry(key.name.clone()).or_insert_with(|| UsedSecret { store: Store::new([None]), keys });
+    let entry = used.entry(key.name.clone()).or_insert_with(|| UsedSecret::new(keys));
     let store = entry.store.clone();
     drop(used);
     secrets.read_later([key.name.clone()]);
@@ -108,10 +108,28 @@ fn watch_secrets(caches: &Arc<Caches>, namespace: Arc<str>) -> NamespaceSecrets 
     namespace_secrets
 }
 
+/// Takes the pending Secrets that may be read now. The others are put off.
+fn take_pending(secrets: &Arc<SecretVersions>) -> Vec<Arc<str>> {
+    let mut names = std::mem::take(&mut *lock(&secrets.pending)).into_iter().collect::<Vec<_>>();
+    names.retain(|name| {
+        let permit = secrets.permit_read(name);
+        if let ReadPermit::After(wait) = permit {
+            let (secrets, name) = (Arc::downgrade(secrets), name.clone());
+            tokio::spawn(async move {
+                tokio::time::sleep(wait).await;
+                if let Some(secrets) = secrets.upgrade() {
+                    secrets.end_wait(&name);
+                }
+            });
+        }
+        permit == ReadPermit::Now
+    });
+    names
+}
+
 /// Reads the pending Secrets, and notifies the objects that name those that have changed.
 async fn read_secrets(caches: &Caches, api: &Api<Secret>, secrets: &Arc<SecretVersions>) {
-    let names = std::mem::take(&mut *lock(&secrets.pending));
-    let reads = names.into_iter().map(|name| async move {
+    let reads = take_pending(secrets).into_iter().map(|name| async move {
         let result = read_secret(api, secrets, &name).await;
         (name, result)
     });

@@ -42,20 +42,32 @@ const PAGE: u32 = 50;
 pub(crate) struct WatchSource {
     cluster: Arc<str>,
     warnings: Arc<Repeats>,
+    /// Refused evictions that were logged lately: a thousand pods that are blocked are tried again every few seconds.
+    refused_evictions: Arc<Repeats>,
     most_objects: usize,
 }
 
 impl WatchSource {
     /// The management cluster, which is trusted.
     pub(crate) fn management() -> Self {
-        Self { cluster: "management".into(), warnings: Arc::default(), most_objects: usize::MAX }
+        Self {
+            cluster: "management".into(),
+            warnings: Arc::default(),
+            refused_evictions: Arc::default(),
+            most_objects: usize::MAX,
+        }
     }
 
     /// The workload cluster that a Secret leads to, with no more objects of one kind than a list may have. The clusters of a
     /// namespace share `warnings`.
     pub(crate) fn workload(cluster: &str, warnings: Arc<Repeats>) -> Self {
         let most_objects = Limits::WORKLOAD.pages_per_list as usize * PAGE as usize;
-        Self { cluster: cluster.into(), warnings, most_objects }
+        Self { cluster: cluster.into(), warnings, refused_evictions: Arc::default(), most_objects }
+    }
+
+    /// The same with refused evictions that the clusters of a namespace share.
+    pub(crate) fn with_refused_evictions(self, refused_evictions: Arc<Repeats>) -> Self {
+        Self { refused_evictions, ..self }
     }
 
     /// The same with fewer objects.
@@ -77,6 +89,11 @@ impl WatchSource {
             return false;
         }
         true
+    }
+
+    /// Notes a refused eviction. Returns how often it came since it was last logged, if it is to be logged now.
+    pub(super) fn note_refused_eviction(&self, refusal: &str) -> Option<u64> {
+        self.refused_evictions.note(&format!("{}: {refusal}", self.cluster))
     }
 
     /// Notes a warning about the cluster. Returns how often it came since it was last logged, if it is to be logged now.

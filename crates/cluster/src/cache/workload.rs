@@ -16,7 +16,6 @@ use crate::transport::http::{Budget, Share};
 use crate::transport::key::ObjectKey;
 use crate::transport::kubeconfig::SecretFacts;
 use crate::transport::operation::{Operation, TargetKind, Verb};
-use crate::transport::repeat::Repeats;
 use crate::transport::valid_name::is_identifier;
 use five_spot_api::names::label;
 use five_spot_api::reclaim::{AGENT_SELECTOR, CONFIG_NAMESPACE, REQUESTED, REQUESTED_TRUE};
@@ -59,8 +58,6 @@ pub(crate) struct WorkloadLink {
     agent_pods: Mutex<Option<PodWatch<AgentPodFacts>>>,
     daemon_sets: Mutex<BTreeMap<ObjectKey, bool>>,
     namespace_labels: Mutex<BTreeMap<String, KnownLabels>>,
-    /// Refused evictions that were logged lately: a thousand pods that are blocked are retried every few seconds.
-    refused_evictions: Repeats,
     /// False if the stores are filled by single reads.
     is_watched: bool,
     stop: CancellationToken,
@@ -116,7 +113,6 @@ impl WorkloadLink {
             agent_pods: Mutex::default(),
             daemon_sets: Mutex::new(BTreeMap::new()),
             namespace_labels: Mutex::new(BTreeMap::new()),
-            refused_evictions: Repeats::default(),
             _ends_watch: stop.clone().drop_guard(),
             client,
             source,
@@ -354,7 +350,7 @@ impl WorkloadLink {
     /// Notes a refused eviction. Returns how often it was refused for the same reason since that was last logged, if it is to
     /// be logged now.
     pub(crate) fn note_refused_eviction(&self, pod: &PodId, reason: &str) -> Option<u64> {
-        self.refused_evictions.note(&format!("{pod}: {reason}"))
+        self.source.note_refused_eviction(&format!("{pod}: {reason}"))
     }
 
     /// Forgets what was looked up for a drain, so that the next one looks again.
@@ -463,7 +459,7 @@ pub(crate) fn node_key(name: &NodeName) -> ObjectKey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::http::Transport;
+    use crate::transport::http::{NamespaceShares, Transport};
     use serde_json::json;
 
     #[tokio::test(start_paused = true)]
@@ -497,6 +493,18 @@ mod tests {
             &CancellationToken::new(),
             None,
         )
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn refused_evictions_of_all_clusters_share_a_bound() {
+        let share = NamespaceShares::new(8).of("shop");
+        let is_logged = |number: &usize| {
+            let source = WatchSource::workload(&format!("shop/{number}"), share.warnings());
+            let source = source.with_refused_evictions(share.refused_evictions());
+            source.note_refused_eviction("shop/web-0: blocked").is_some()
+        };
+        assert_eq!((0..100).filter(is_logged).count(), 64);
+        assert_eq!(share.warnings().note("unreachable"), Some(0), "they hide no other warnings");
     }
 
     #[tokio::test(start_paused = true)]

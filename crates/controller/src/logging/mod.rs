@@ -1,20 +1,24 @@
 //! Log lines: one JSON object a line for machines, or text for people.
 //!
 //! Every line of a reconcile carries the fields of its `reconcile` span ([`reconcile_span`]), whatever `RUST_LOG` says of
-//! spans: a line that does not name its object is of no use.
+//! spans: a line that does not name its object is of no use. The lines of the reconciles of a namespace are
+//! limited ([`limit::LineLimit`]).
 
 mod fields;
 mod filter;
 mod json;
+mod limit;
 mod panics;
 mod plain;
 mod span;
 
 pub use filter::{FilterError, LogFilter};
+pub(crate) use limit::report_suppressed_lines;
 pub use span::reconcile_span;
 
 use clap::ValueEnum;
 use json::JsonLines;
+use limit::LineLimit;
 use plain::PlainFields;
 use std::io::IsTerminal;
 use tracing::Subscriber;
@@ -72,13 +76,26 @@ where
     tracing::subscriber::with_default(subscriber(LogFormat::Json, filter, writer, false), log);
 }
 
-/// Writes what `filter` lets through to `writer`.
+/// Writes what `filter` lets through to `writer`, within the limit of each namespace.
 pub fn subscriber<W>(
     format: LogFormat,
     filter: LogFilter,
     writer: W,
     colours: bool,
 ) -> impl Subscriber + Send + Sync
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    let limit = LineLimit::new(Box::new(filter.into_layer_filter()));
+    limited(format, limit, writer, colours)
+}
+
+fn limited<W>(
+    format: LogFormat,
+    limit: LineLimit,
+    writer: W,
+    colours: bool,
+) -> impl Subscriber + Send + Sync + use<W>
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
@@ -90,7 +107,7 @@ where
             .with_writer(writer)
             .boxed(),
     };
-    tracing_subscriber::registry().with(layer.with_filter(filter.into_layer_filter()))
+    tracing_subscriber::registry().with(layer.with_filter(limit))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Real lines, read back. What the documents do with `jq` is done here with the same paths.
 
-use super::{LogFilter, LogFormat, panics, reconcile_span, subscriber};
+use super::limit::{LineLimit, LineRate, report_suppressed_lines};
+use super::{LogFilter, LogFormat, limited, panics, reconcile_span, subscriber};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -313,5 +314,41 @@ fn the_client_of_kube_is_silent_unless_it_is_asked_for() {
             error!(target: "kube_client::client::builder", "failed with error client error (Connect)");
         });
         assert_eq!(page.text().lines().count(), expected, "{directives}");
+    }
+}
+
+#[test]
+fn lines_beyond_the_limit_of_a_namespace_are_counted() {
+    for format in [LogFormat::Json, LogFormat::Text] {
+        let page = Page::default();
+        let writer = page.clone();
+        let rate = LineRate { burst: 5, per_minute: 1 };
+        let limit = LineLimit::with_rate(Box::new(filter("info").into_layer_filter()), rate);
+        tracing::subscriber::with_default(limited(format, limit, move || writer.clone(), false), || {
+            for number in 0..20 {
+                let span = reconcile_span("id", "greedy", &format!("m{number}"), "object changed");
+                span.in_scope(|| info!("Starting reconciliation"));
+                reconcile_span("id", "other", "m", "object changed").in_scope(|| {
+                    if number < 5 {
+                        info_span!("drain").in_scope(|| info!("elsewhere"));
+                    }
+                });
+            }
+            reconcile_span("id", "greedy", "m0", "object changed").in_scope(|| {
+                warn!("refused");
+                info!(target: crate::audit::TARGET, "Phase changed");
+            });
+            info!("not of a reconcile");
+            report_suppressed_lines();
+            report_suppressed_lines();
+        });
+        let text = page.text();
+        let count = |word: &str| text.lines().filter(|line| line.contains(word)).count();
+        let counts =
+            ["Starting", "elsewhere", "refused", "Phase changed", "not of a reconcile", "were suppressed"]
+                .map(count);
+        assert_eq!(counts, [5, 5, 1, 1, 1, 1], "{text}");
+        let report = text.lines().last().expect("a line");
+        assert!(report.contains("greedy") && report.contains("15") && report.contains("WARN"), "{report}");
     }
 }

@@ -186,3 +186,51 @@ async fn a_node_that_keeps_changing_causes_one_reconcile_a_second() {
     assert!(took.as_secs() < 1, "{took}");
     world.end().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_that_changes_in_a_loop_hurts_no_neighbour() {
+    let (objects, changes) = (50, 200);
+    let mut world = OperatorFixture::new("info");
+    world.concurrency = 4;
+    world.lend(&machine("neighbour", &json!({})));
+    create_secret(&world, "many", &["value"]);
+    for number in 0..objects {
+        let kubeconfig = json!({"kubeconfigSecretRef": {"name": "many", "key": "value"}});
+        world.lend(&machine(&format!("m{number:02}"), &kubeconfig));
+    }
+    world.begin();
+    world.until(0, "09:00:01").await;
+    world.wait("the neighbour to be lent", async || is_lent(&world, "neighbour").await).await;
+    tokio::time::sleep(Duration::from_mins(5)).await;
+
+    let all = || -> usize { (0..objects).map(|number| reconciles(&world, &format!("m{number:02}"))).sum() };
+    let (before, lines, from) = (all(), world.log.lines().len(), world.clock.now());
+    let path = "/api/v1/namespaces/shop/secrets/many";
+    for number in 0..changes {
+        let text = format!("{}# {number}\n", kubeconfig());
+        world.patch(path, &json!({"stringData": {"value": text}})).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let (during, lines) = (all() - before, world.log.lines().len() - lines);
+    let is_read = |asked: &&Asked| asked.uri.contains("/secrets?") && asked.uri.contains("metadata.name");
+    let reads = world.asked_since(from).iter().filter(is_read).count();
+    println!("{changes} changes: {reads} reads, {during} reconciles of {objects} objects, {lines} lines");
+    assert!((10..=25).contains(&reads), "{reads} reads");
+    assert!((objects..=objects * 2 * 25).contains(&during), "{during} reconciles");
+    assert!(lines <= during * 12, "{lines} lines of {during} reconciles");
+
+    let from = world.clock.now();
+    world.patch(path, &json!({"stringData": {"value": format!("{}# again\n", kubeconfig())}})).await;
+    world.change("neighbour", &json!({"killSwitch": true})).await;
+    world.phase("neighbour", "Terminated").await;
+    let is_delete =
+        |asked: &&Asked| asked.uri.contains("/machines/neighbour-machine") && asked.method == "DELETE";
+    let deleted = world.asked_since(from).iter().find(is_delete).map(|asked| asked.at);
+    let took = deleted.expect("the Machine was deleted").duration_since(from);
+    assert!(took.as_secs() < 1, "{took}");
+
+    // The last content is read.
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert!(with_references(&world, "False", "NotAllowed").await.0.is_empty());
+    world.end().await;
+}

@@ -133,7 +133,7 @@ async fn hostile_clusters_take_bounded_memory_and_the_program_answers() {
 #[tokio::test]
 async fn objects_that_name_missing_secrets_open_no_connections() {
     let (api, server) = api().await;
-    let count = 400;
+    let count = 1_500;
     for number in 0..count {
         lend(&api, &format!("m{number}"), &format!("missing-{number}"));
     }
@@ -151,4 +151,71 @@ async fn objects_that_name_missing_secrets_open_no_connections() {
     assert!(reconciles < 6.0 * f64::from(count), "{reconciles} reconciles for {count} objects");
     let (seen, limit) = (running.metric("process_open_fds").await, running.metric("process_max_fds").await);
     assert!(seen >= 3.0 && seen < limit, "{seen} of {limit}");
+}
+
+#[tokio::test]
+async fn large_secrets_are_not_kept() {
+    let (api, server) = api().await;
+    // One is named, so that the Secrets of the namespace are watched.
+    lend(&api, "m0", "large-0");
+    let running = Running::start(&server).await;
+    let reconciled = async {
+        while running.metric("fivespot_reconciliations_total").await < 1.0 {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    };
+    timeout(GUARD, reconciled).await.expect("the object is reconciled");
+    let before = resident_bytes_of(running.id()).expect("it runs");
+    let data = "eHh4".repeat((1 << 20) / 4);
+    for number in 0..100 {
+        let metadata = json!({"name": format!("large-{number}")});
+        create_secret(
+            &api,
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"junk": data}}),
+        );
+    }
+    let (begin, mut most) = (Instant::now(), 0);
+    while begin.elapsed() < ATTACKED {
+        most = most.max(resident_bytes_of(running.id()).expect("it runs"));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let growth = most.saturating_sub(before);
+    println!("100 Secrets of 1 MB: {} kB before, {} kB more", before >> 10, growth >> 10);
+    assert!(growth < 50 << 20, "{growth} bytes");
+}
+
+/// The first answer with this status, and its text.
+async fn answered(running: &Running, path: &str, status: u16) -> String {
+    let answer = async {
+        loop {
+            let (code, text) = get(running.health, path).await;
+            if code == status {
+                return text;
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    };
+    timeout(GUARD, answer).await.unwrap_or_else(|_| panic!("{path} is never {status}"))
+}
+
+#[tokio::test]
+async fn a_program_near_its_limit_of_descriptors_says_so() {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    let (_api, server) = api().await;
+    let running = Running::start(&server).await;
+    answered(&running, "/ready", 200).await;
+    let pid = Pid::from_raw(i32::try_from(running.id()).expect("a number"));
+    let open = running.descriptors() as u64;
+    // Enough for probes, and so few that more than 90 percent are open.
+    let near = Rlimit {
+        current: Some(open + open / 12),
+        maximum: rustix::process::getrlimit(Resource::Nofile).maximum,
+    };
+    let before = prlimit(pid, Resource::Nofile, near).expect("it is our child");
+    let text = answered(&running, "/ready", 503).await;
+    assert!(text.contains("file descriptors are open"), "{text}");
+    let (code, text) = get(running.health, "/health").await;
+    assert_eq!(code, 200, "{text}");
+    prlimit(pid, Resource::Nofile, before).expect("it is our child");
+    answered(&running, "/ready", 200).await;
 }

@@ -95,11 +95,11 @@ impl Transport {
                 return Err(TransportError::EndlessList { limit });
             }
         }
-        if !self.requests.take_one() {
+        if !self.rates.requests.take_one() {
             return Err(TransportError::TooManyRequests { limit: self.limits.requests_per_minute });
         }
         // A request for the version checks whether the cluster has recovered.
-        if !self.failures.has_any() && !uri.ends_with("/version") {
+        if !self.rates.failures.has_any() && !uri.ends_with("/version") {
             return Err(TransportError::Unreachable);
         }
         Ok(())
@@ -107,7 +107,7 @@ impl Transport {
 
     /// Records an answer.
     pub(super) fn answered(&self) {
-        self.failures.give_back(FORGIVEN);
+        self.rates.failures.give_back(FORGIVEN);
     }
 
     /// Records a request without an answer that can be passed on. Returns the error for the caller.
@@ -138,7 +138,7 @@ impl Transport {
             )
         );
         if sent {
-            self.failures.take(1);
+            self.rates.failures.take(1);
         }
         let reported = match ours {
             Some(error) if !tells_of_network(&error) => error,

@@ -117,8 +117,7 @@ pub(super) const NAMESPACE_BUFFERED_BYTES: usize = 2 * Limits::WORKLOAD.buffered
 pub(super) const NAMESPACE_KEPT_BYTES: usize = 64 * MIB;
 
 /// Bytes a minute that are received from all workload clusters of one namespace, on all connections. Beyond that they are read
-/// more slowly. A hundred clusters of 1,000 Nodes, each with a status of 20 KB every five minutes, send 400 MB. To decrypt
-/// and parse this much takes a tenth of a processor at most.
+/// more slowly. A hundred clusters of 1,000 Nodes, each with a status of 20 KB every five minutes, send 400 MB.
 pub(super) const NAMESPACE_BYTES_PER_MINUTE: usize = 512 * MIB;
 
 /// The bytes that each part of a watch counts as, if it has fewer: a server can send one byte at a time, and each part costs

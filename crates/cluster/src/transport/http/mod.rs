@@ -40,6 +40,7 @@ pub use failure::TransportError;
 pub(crate) use failure::with_causes;
 pub use limits::Limits;
 pub(crate) use limits::NAMESPACE_CLUSTERS;
+use namespace_share::ClusterRates;
 pub use namespace_share::{NamespaceShare, NamespaceShares};
 pub use protocol::Protocol;
 pub use service::TransportService;
@@ -52,7 +53,6 @@ use jiff::{SignedDuration, Timestamp};
 use kube::client::Body;
 use kube::{Client, Config};
 use protocol::LatestProtocol;
-use rate::Rate;
 use responsiveness::Responsiveness;
 use std::fmt;
 use std::sync::Arc;
@@ -117,9 +117,7 @@ pub struct Transport {
     budget: Budget,
     /// The share of the namespace that the cluster belongs to: it exists while a client does.
     _namespace: Option<Arc<NamespaceShare>>,
-    watch_rate: Rate,
-    requests: Rate,
-    failures: Rate,
+    rates: ClusterRates,
     warnings: Arc<Repeats>,
 }
 
@@ -145,9 +143,7 @@ impl Transport {
             limits,
             budget: Budget::new(limits.buffered_bytes),
             _namespace: None,
-            watch_rate: Rate::new(limits.watch_bytes_per_minute),
-            requests: Rate::new(limits.requests_per_minute as usize),
-            failures: Rate::new(limits.failures_per_minute as usize),
+            rates: ClusterRates::new(&limits),
             warnings: Arc::default(),
         }
     }
@@ -214,21 +210,20 @@ impl Transport {
             cluster: cluster.into(),
             limits,
             budget: Budget::new(limits.buffered_bytes),
-            watch_rate: Rate::new(limits.watch_bytes_per_minute),
-            requests: Rate::new(limits.requests_per_minute as usize),
-            failures: Rate::new(limits.failures_per_minute as usize),
+            rates: ClusterRates::new(&limits),
             warnings: Arc::default(),
             ..self.clone()
         }
     }
 
     /// The same transport within the share of a namespace: of its memory and log lines here, of its connections in
-    /// [`ConnectRules::within`].
+    /// [`ConnectRules::within`]. It has the rates of every other transport to the same cluster, also of those before it.
     #[must_use]
     pub fn within(self, namespace: Arc<NamespaceShare>) -> Self {
         Self {
             budget: self.budget.within(&namespace.budget),
             warnings: namespace.warnings.clone(),
+            rates: namespace.rates(&self.cluster),
             _namespace: Some(namespace),
             ..self
         }

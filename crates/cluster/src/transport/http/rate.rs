@@ -50,6 +50,11 @@ impl Rate {
         MINUTE.mul_f64((missing / self.per_minute).min(1.0))
     }
 
+    /// True if the bucket is full and has no other clone, so that a new one would be the same.
+    pub(super) fn is_at_rest(&self) -> bool {
+        Arc::strong_count(&self.state) == 1 && self.refilled().tokens >= self.per_minute
+    }
+
     /// Returns some tokens.
     pub(super) fn give_back(&self, count: u32) {
         let mut state = self.refilled();

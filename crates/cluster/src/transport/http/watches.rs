@@ -156,7 +156,7 @@ impl Watches {
                         if let Err(broken) = line.read(&data) {
                             return Some((Err(transport.watch_failed(&open.name, broken.into())), None));
                         }
-                        let pause = transport.watch_rate.take(data.len().max(LEAST_WATCH_BYTES));
+                        let pause = transport.rates.watches.take(data.len().max(LEAST_WATCH_BYTES));
                         if !pause.is_zero() {
                             sleep(pause).await;
                         }
