@@ -99,10 +99,11 @@ pub(crate) fn build_node() -> anyhow::Result<usize> {
     Ok(report.built.len())
 }
 
-/// Builds Helm if it is missing, for the tests of the chart.
-pub(crate) fn build_helm() -> anyhow::Result<usize> {
+/// Builds Helm and copies the CRDs of the Prometheus Operator, for the tests of the installation, if they are missing.
+pub(crate) fn build_for_installation() -> anyhow::Result<usize> {
     let cache = Cache::locate(&CacheEnvironment::from_process())?;
-    let built = build::build_helm(&cache, |line| eprintln!("{line}")).context("failed to build Helm")?;
+    let built = build::build_for_installation(&cache, |line| eprintln!("{line}"))
+        .context("failed to build Helm or to copy the CRDs of the Prometheus Operator")?;
     Ok(built.len())
 }
 

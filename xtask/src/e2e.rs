@@ -44,6 +44,9 @@ pub(crate) struct Args {
     /// Run up to three failed tests once more, each alone, and list those that pass then.
     #[arg(long)]
     retry: bool,
+    /// Test the archives in this directory, written by `cargo xtask image`, instead of unoptimised programs.
+    #[arg(long, value_name = "DIR")]
+    images: Option<PathBuf>,
     /// Run only tests whose name contains this text; flags of the test program may follow, such as `--list`
     /// or `--test-threads 4`.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -74,12 +77,19 @@ struct Failure {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let begun = Instant::now();
+    if let Some(images) = &args.images {
+        image::archives_in(images)?;
+    }
     install_missing(&TOOLS)?;
-    let built =
-        control_plane::build()?.built.len() + control_plane::build_node()? + control_plane::build_helm()?;
+    let built = control_plane::build()?.built.len()
+        + control_plane::build_node()?
+        + control_plane::build_for_installation()?;
     let built_in = begun.elapsed();
     let suite = build_suite()?;
-    image::for_tests()?;
+    let images = image::for_tests()?;
+    if let Some(shipped) = &args.images {
+        image::copy_archives(shipped, &images)?;
+    }
     let report_file = std::env::temp_dir().join(format!("5spot-e2e-{}.json", std::process::id()));
     let status = Command::new(suite)
         .args(&args.arguments)

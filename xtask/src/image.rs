@@ -147,14 +147,46 @@ fn check_size(shipped: &Shipped, program: &Path) -> anyhow::Result<u64> {
     Ok(size)
 }
 
-/// Builds the programs without optimisation and writes their archives, for the end-to-end tests.
-pub(crate) fn for_tests() -> anyhow::Result<()> {
+/// Builds the programs without optimisation and writes their archives, for the end-to-end tests. Returns the directory of the
+/// archives.
+pub(crate) fn for_tests() -> anyhow::Result<PathBuf> {
+    let mut directory = PathBuf::new();
     for shipped in SHIPPED {
         let program = build::unoptimised(&shipped)?;
-        let output = program.parent().context("the program is in no directory")?.join("images");
-        make(&shipped, &program, &output, new(&shipped, "", env!("CARGO_PKG_VERSION")))?;
+        directory = program.parent().context("the program is in no directory")?.join("images");
+        make(&shipped, &program, &directory, new(&shipped, "", env!("CARGO_PKG_VERSION")))?;
+    }
+    Ok(directory)
+}
+
+/// The archives of all programs in a directory that `cargo xtask image` has written, or an error if one is missing.
+pub(crate) fn archives_in(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let archives = SHIPPED.iter().map(|shipped| {
+        let archive = archive_in(directory, shipped);
+        let place = directory.display();
+        ensure!(
+            archive.is_file(),
+            "{} does not exist: run `cargo xtask image --output {place}`",
+            archive.display()
+        );
+        Ok(archive)
+    });
+    archives.collect()
+}
+
+/// Copies the archives of all programs into a directory, over those that it has.
+pub(crate) fn copy_archives(from: &Path, to: &Path) -> anyhow::Result<()> {
+    for archive in archives_in(from)? {
+        let copy = to.join(archive.file_name().unwrap_or_default());
+        let bytes =
+            fs::copy(&archive, &copy).with_context(|| format!("failed to write {}", copy.display()))?;
+        println!("testing {}, {bytes} bytes", archive.display());
     }
     Ok(())
+}
+
+fn archive_in(directory: &Path, shipped: &Shipped) -> PathBuf {
+    directory.join(format!("{}.oci.tar", shipped.program))
 }
 
 /// An image that was made.
@@ -172,7 +204,7 @@ fn make(shipped: &Shipped, program: &Path, output: &Path, image: Image) -> anyho
     root.write_to(&directory).with_context(|| format!("failed to write {}", directory.display()))?;
     let size = root.size();
     let image = image.with_root(root);
-    let archive = output.join(format!("{}.oci.tar", shipped.program));
+    let archive = archive_in(output, shipped);
     fs::write(&archive, image.archive()).with_context(|| format!("failed to write {}", archive.display()))?;
     Ok(Made { image, size, archive })
 }
@@ -201,6 +233,23 @@ mod tests {
         file.as_file().set_len(agent.most_bytes + 1).expect("a size");
         let error = check_size(&agent, file.path()).expect_err("it does not fit").to_string();
         assert!(error.starts_with("5spot-reclaim-agent has 6000001 bytes, and may have 6000000"), "{error}");
+    }
+
+    #[test]
+    fn archives_replace_those_of_the_tests() {
+        let (from, to) =
+            (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+        let written = |name: &str| fs::read_to_string(to.path().join(name)).expect("an archive");
+        fs::write(from.path().join("5spot-controller.oci.tar"), "optimised").expect("write");
+        fs::write(to.path().join("5spot-controller.oci.tar"), "unoptimised").expect("write");
+        let error = copy_archives(from.path(), to.path()).expect_err("one is missing").to_string();
+        assert!(error.contains("5spot-reclaim-agent.oci.tar does not exist: run `cargo xtask"), "{error}");
+        assert_eq!(written("5spot-controller.oci.tar"), "unoptimised");
+        fs::write(from.path().join("5spot-reclaim-agent.oci.tar"), "optimised").expect("write");
+        copy_archives(from.path(), to.path()).expect("both are there");
+        for name in ["5spot-controller.oci.tar", "5spot-reclaim-agent.oci.tar"] {
+            assert_eq!(written(name), "optimised");
+        }
     }
 
     #[test]

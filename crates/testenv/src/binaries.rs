@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::cache::{Cache, CacheEnvironment, CacheError};
-use crate::versions::{CLUSTER_API, ETCD, HELM, KUBERNETES, KWOK};
+use crate::versions::{CLUSTER_API, ETCD, HELM, KUBERNETES, KWOK, PROMETHEUS_OPERATOR};
 
 /// The environment variable with the directory of prebuilt programs, from the test tools of Kubernetes.
 pub const ENVTEST_VARIABLE: &str = "KUBEBUILDER_ASSETS";
@@ -84,7 +84,13 @@ pub fn envtest_directory() -> Option<PathBuf> {
     std::env::var_os(ENVTEST_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// The path of Helm once [`build_helm`](crate::build::build_helm) has built it into `cache`.
+/// The path of Helm once [`build_for_installation`](crate::build::build_for_installation) has built it into `cache`.
 pub fn helm(cache: &Cache) -> PathBuf {
     cache.component("helm", HELM).join("helm")
+}
+
+/// The directory of the CRDs of the Prometheus Operator, once
+/// [`build_for_installation`](crate::build::build_for_installation) has copied them into `cache`.
+pub fn prometheus_operator_crds(cache: &Cache) -> PathBuf {
+    cache.component("prometheus-operator", PROMETHEUS_OPERATOR).join("monitoring-crds")
 }

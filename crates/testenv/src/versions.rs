@@ -13,6 +13,8 @@ pub const KWOK: &str = "v0.8.0";
 pub const CONTAINERD: &str = "v2.4.2";
 /// Helm, which renders and checks the chart.
 pub const HELM: &str = "v3.21.4";
+/// The Prometheus Operator, of which only the CRDs are used.
+pub const PROMETHEUS_OPERATOR: &str = "v0.85.0";
 /// Cluster API's core provider.
 pub const CLUSTER_API: &str = "v1.14.0";
 

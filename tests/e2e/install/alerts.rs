@@ -1,4 +1,5 @@
-//! A real Prometheus with the shipped alert rules, which scrapes a controller. Its times are a sixtieth of the shipped ones.
+//! A real Prometheus with the shipped alert rules, which scrapes a controller, and evaluates the expressions of the dashboard. The
+//! times of the rules are a sixtieth of the shipped ones.
 
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -6,7 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
-use five_spot_testenv::prometheus::{Prometheus, get, shortened};
+use five_spot_testenv::prometheus::{Prometheus, get, query, shortened};
+use serde_json::Value;
 
 /// The time limit. The rules wait for up to 30 s; the rest is for a busy machine.
 const WITHIN: Duration = Duration::from_mins(2);
@@ -25,8 +27,7 @@ pub(super) struct Alerts {
 impl Alerts {
     /// Scrapes this port. The files of Prometheus are below `directory`.
     pub(super) fn start(directory: &Path, target: u16) -> anyhow::Result<Self> {
-        let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/monitoring/alerts.yaml");
-        let rules = std::fs::read_to_string(rules)?;
+        let rules = shipped("alerts.yaml")?;
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let directory = directory.join("prometheus");
         std::fs::create_dir(&directory)?;
@@ -57,6 +58,26 @@ impl Alerts {
         Ok(())
     }
 
+    /// Evaluates every expression of the dashboard. Returns those that have a result.
+    pub(super) async fn evaluate_dashboard(&self) -> anyhow::Result<Vec<String>> {
+        let expressions = expressions_of_dashboard()?;
+        let mut with_result = Vec::new();
+        for expression in &expressions {
+            let (port, sent) = (self.port, expression.clone());
+            let answer = tokio::task::spawn_blocking(move || query(port, &sent)).await??;
+            ensure!(answer["status"] == "success", "{expression}: {answer}");
+            if answer["data"]["result"].as_array().is_some_and(|result| !result.is_empty()) {
+                with_result.push(expression.clone());
+            }
+        }
+        println!(
+            "dashboard: {} expressions evaluated, {} with a result",
+            expressions.len(),
+            with_result.len()
+        );
+        Ok(with_result)
+    }
+
     /// The alerts that fire now.
     async fn firing(&self) -> anyhow::Result<BTreeSet<String>> {
         let port = self.port;
@@ -69,4 +90,23 @@ impl Alerts {
         let firing = rules.iter().filter(|rule| rule["state"] == "firing");
         Ok(firing.filter_map(|rule| Some(rule["name"].as_str()?.to_owned())).collect())
     }
+}
+
+/// A file of `deploy/monitoring`.
+fn shipped(name: &str) -> std::io::Result<String> {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/monitoring").join(name))
+}
+
+/// The expressions of all panels of the dashboard.
+fn expressions_of_dashboard() -> anyhow::Result<Vec<String>> {
+    let dashboard: Value = serde_json::from_str(&shipped("dashboard.json")?)?;
+    let mut expressions = Vec::new();
+    for panel in dashboard["panels"].as_array().context("the dashboard has no panels")? {
+        // Rows have no targets.
+        for target in panel["targets"].as_array().into_iter().flatten() {
+            expressions.push(target["expr"].as_str().context("a target has no expression")?.to_owned());
+        }
+    }
+    ensure!(!expressions.is_empty(), "the dashboard has no expressions");
+    Ok(expressions)
 }

@@ -35,7 +35,7 @@ struct Choice {
     values: &'static str,
 }
 
-const CHOICES: [Choice; 11] = [
+const CHOICES: [Choice; 12] = [
     Choice { kustomizations: &["deploy/single"], with_crds: true, values: "" },
     Choice { kustomizations: &["deploy/ha"], with_crds: true, values: "--set controller.layout=ha" },
     Choice {
@@ -52,6 +52,11 @@ const CHOICES: [Choice; 11] = [
         kustomizations: &["deploy/ha-with-agent"],
         with_crds: true,
         values: "--set controller.layout=ha --set agent.enabled=true",
+    },
+    Choice {
+        kustomizations: &["deploy/sharded-with-agent"],
+        with_crds: true,
+        values: "--set controller.layout=sharded --set agent.enabled=true",
     },
     // The administrator applies the CRDs, and the roles in each namespace.
     Choice {

@@ -7,6 +7,7 @@ mod dns;
 mod helm;
 mod kubectl;
 mod lease_watch;
+mod management_nodes;
 mod object_sets;
 mod overlays;
 mod pod_shapes;
@@ -24,8 +25,15 @@ pub(crate) use pods::archive;
 
 pub(crate) fn tests() -> Vec<Test> {
     let running = if node::is_left_out() { Vec::new() } else { running::tests() };
-    [running, quick_start::tests(), overlays::tests(), chart::tests(), refusals::tests()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        running,
+        quick_start::tests(),
+        management_nodes::tests(),
+        overlays::tests(),
+        chart::tests(),
+        refusals::tests(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }

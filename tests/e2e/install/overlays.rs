@@ -63,6 +63,8 @@ async fn management_cluster(clusters: &TestClusters) -> TestResult {
     dry_run(&kubectl, "deploy/sharded").await?;
     apply(&kubectl, "deploy/sharded").await?;
     until_pods(cluster, "app=5spot-controller,apps.kubernetes.io/pod-index", 3).await?;
+    // Only tried: agents of other layouts follow below.
+    dry_run(&kubectl, "deploy/sharded-with-agent").await?;
     kubectl.ok("delete statefulset -n 5spot-system 5spot-controller").await?;
 
     for folder in ["deploy/single-with-agent", "deploy/ha-with-agent"] {

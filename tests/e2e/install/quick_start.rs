@@ -91,6 +91,8 @@ async fn run_steps(clusters: &TestClusters, context: &TestContext) -> TestResult
     let for_a_day = "5spot kubeconfig create CLUSTER --namespace NAMESPACE --duration 24h";
     run(clusters, context, &guide, for_a_day).await?;
     alerts.until(expiring, true).await?;
+    let shown = alerts.evaluate_dashboard().await?;
+    ensure!(shown.iter().any(|expression| expression == "sum(fivespot_machines_active)"), "{shown:?}");
 
     // The guide, with a lent machine: agents, new credentials, permissions of Prometheus. Its last steps remove everything.
     for block in blocks("## Workload clusters")?.iter().take(2) {
@@ -140,8 +142,8 @@ fn workplace(clusters: &TestClusters) -> anyhow::Result<PathBuf> {
     Ok(directory)
 }
 
-/// The blocks of commands in a section of docs/install.md.
-fn blocks(heading: &str) -> anyhow::Result<Vec<String>> {
+/// The blocks of commands in a section of docs/install.md, up to the next chapter.
+pub(super) fn blocks(heading: &str) -> anyhow::Result<Vec<String>> {
     let page = std::fs::read_to_string(repository().join("docs/install.md"))?;
     let (_, section) = page.split_once(&format!("\n{heading}\n")).with_context(|| heading.to_owned())?;
     let section = section.split("\n## ").next().unwrap_or_default();

@@ -11,25 +11,37 @@ pub(super) const ACCOUNT: &str = "5spot-controller";
 /// The key of the Secret, the default of `kubeconfigSecretRef`.
 pub(super) const KEY: &str = "value";
 
+/// The namespace with the Pod Security level that is shipped for clusters without agents.
+const SHIPPED_NAMESPACE: &str = include_str!("../../../../deploy/base/pod-security.yaml");
+
 /// The shipped manifests.
 const SHIPPED: [&str; 2] = [
     include_str!("../../../../deploy/workload-cluster/service-account.yaml"),
     include_str!("../../../../deploy/rbac-nodes/nodes.yaml"),
 ];
 
-/// The objects of the workload cluster, in the order in which they are applied.
+/// The namespace of the identity. It is created if it does not exist, and left alone if it does: where agents run, it has another
+/// level.
+pub(super) fn namespace() -> Result<Value, Failure> {
+    serde_saphyr::from_str(SHIPPED_NAMESPACE).map_err(unreadable)
+}
+
+/// The other objects of the workload cluster, in the order in which they are applied.
 pub(super) fn workload() -> Result<Vec<Value>, Failure> {
-    let mut documents =
-        vec![json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})];
+    let mut documents = Vec::new();
     for text in SHIPPED {
-        let more: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| Failure {
-            step: "read the manifests in this program".into(),
-            cause: error.to_string(),
-            fix: "Report this error".into(),
-        })?;
+        let more: Vec<Value> = serde_saphyr::from_multiple(text).map_err(unreadable)?;
         documents.extend(more);
     }
     Ok(documents)
+}
+
+fn unreadable(error: impl std::fmt::Display) -> Failure {
+    Failure {
+        step: "read the manifests in this program".into(),
+        cause: error.to_string(),
+        fix: "Report this error".into(),
+    }
 }
 
 /// A kubeconfig with a token.
@@ -79,10 +91,18 @@ mod tests {
 
     #[test]
     fn the_identity_and_its_roles_are_those_that_are_shipped() {
+        let namespace = namespace().expect("a manifest");
+        assert_eq!(
+            (&namespace["kind"], &namespace["metadata"]["name"]),
+            (&json!("Namespace"), &json!(NAMESPACE))
+        );
+        for mode in ["enforce", "warn", "audit"] {
+            let label = format!("pod-security.kubernetes.io/{mode}");
+            assert_eq!(namespace["metadata"]["labels"][&label], "restricted", "{mode}");
+        }
         let documents = workload().expect("manifests");
         let kinds: Vec<&str> = documents.iter().filter_map(|one| one["kind"].as_str()).collect();
-        let expected =
-            ["Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"];
+        let expected = ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"];
         assert_eq!(kinds, expected);
         for binding in documents.iter().filter(|one| one["subjects"].is_array()) {
             assert_eq!(binding["subjects"][0]["name"], ACCOUNT);

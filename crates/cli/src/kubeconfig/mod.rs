@@ -73,7 +73,8 @@ async fn create(args: &CreateArgs) -> Result<Created, Failure> {
         fix: format!("Check {}", management.description),
     })?;
     let admin = admin::find(args, &client, &namespace).await?;
-    let mut applied = Vec::new();
+    let created = objects::create(&admin.client, &manifests::namespace()?, "the workload cluster").await?;
+    let mut applied: Vec<String> = created.into_iter().collect();
     for document in manifests::workload()? {
         applied.push(objects::apply(&admin.client, &document, "the workload cluster").await?);
     }

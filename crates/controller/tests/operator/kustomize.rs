@@ -87,6 +87,37 @@ fn images_have_the_version_of_the_program() {
 }
 
 #[test]
+fn every_layout_can_have_agents_beside_it() {
+    let component = &read(&deploy().join("components/agent/kustomization.yaml"))[0];
+    let patches = component["patches"].as_array().expect("patches");
+    let patch = patches.iter().find(|patch| patch["path"] == "controller.yaml").expect("a patch of the pods");
+    // Without a target kustomize wants an object of exactly the kind of the patch.
+    let kinds: Vec<&str> = patch["target"]["kind"].as_str().expect("kinds").split('|').collect();
+    for (layout, kind) in [("single", "Deployment"), ("ha", "Deployment"), ("sharded", "StatefulSet")] {
+        let overlay = &read(&deploy().join(format!("{layout}-with-agent/kustomization.yaml")))[0];
+        assert_eq!(overlay["resources"], serde_json::json!([format!("../{layout}")]));
+        assert_eq!(overlay["components"], serde_json::json!(["../components/agent"]));
+        assert!(kinds.contains(&kind), "{layout}: the component patches {kinds:?} only");
+    }
+}
+
+#[test]
+fn the_readme_lists_the_kustomizations_that_exist() {
+    let page = std::fs::read_to_string(deploy().join("README.md")).expect("a page");
+    let cells = page.lines().filter_map(|line| line.strip_prefix('|')?.split('|').next());
+    let listed: BTreeSet<String> =
+        cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect();
+    for name in &listed {
+        assert!(deploy().join(name).is_dir(), "deploy/{name} does not exist");
+    }
+    for (folder, _) in kustomizations() {
+        let name = folder.strip_prefix(deploy()).expect("below").display().to_string();
+        // A part of the component.
+        assert!(listed.contains(&name) || name == "components/agent/objects", "{name} is not listed");
+    }
+}
+
+#[test]
 fn the_controller_prefers_nodes_that_no_owner_can_reclaim() {
     let patch = &read(&deploy().join("components/agent/controller.yaml"))[0];
     let affinity = &patch["spec"]["template"]["spec"]["affinity"]["nodeAffinity"];

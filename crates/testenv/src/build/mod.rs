@@ -19,7 +19,7 @@ pub use node::{NodeBuildReport, build_node};
 use crate::binaries::{Binaries, ENVTEST_PROGRAMS};
 use crate::cache::{self, Cache, CacheError};
 use go::Go;
-use recipe::{Asset, HELM_RECIPES, Program, RECIPES, Recipe};
+use recipe::{Asset, INSTALLATION_RECIPES, Program, RECIPES, Recipe};
 
 /// The reason why the control plane could not be built.
 #[derive(Debug, thiserror::Error)]
@@ -83,9 +83,10 @@ pub fn build(
     Ok(BuildReport { binaries: Binaries::at(cache, envtest), built })
 }
 
-/// Builds Helm into `cache` if it is missing, and returns what was built. `say` is called with each line of progress.
-pub fn build_helm(cache: &Cache, mut say: impl FnMut(&str)) -> Result<Vec<Built>, BuildError> {
-    build_missing(cache, None, &HELM_RECIPES, &mut say)
+/// Builds Helm into `cache`, and copies the CRDs of the Prometheus Operator there, if they are missing. Returns what was built.
+/// `say` is called with each line of progress.
+pub fn build_for_installation(cache: &Cache, mut say: impl FnMut(&str)) -> Result<Vec<Built>, BuildError> {
+    build_missing(cache, None, &INSTALLATION_RECIPES, &mut say)
 }
 
 fn build_missing(
@@ -228,6 +229,13 @@ impl<'a> Builder<'a> {
         place: &Path,
     ) -> Result<(), BuildError> {
         self.say(&format!("copying {} of {} {}", asset.directory, recipe.component, recipe.version));
+        if recipe.programs.is_empty() {
+            // No build has downloaded the module.
+            let doing = format!("downloading {} {}", recipe.component, recipe.version);
+            let arguments =
+                ["mod".into(), "download".into(), format!("{}@{}", recipe.modules[0], recipe.version)];
+            go.run(&doing, wrapper, &arguments, &wrapper.join("download.log"), |_| {})?;
+        }
         let module = go.module_directory(wrapper, recipe.modules[0])?;
         let partial = cache::partial(place);
         cache::create_dir_all(&partial)?;
@@ -330,13 +338,16 @@ mod tests {
     }
 
     #[test]
-    fn only_the_tests_of_the_chart_build_helm() {
+    fn only_the_tests_of_the_installation_build_helm() {
         let dir = tempfile::tempdir().expect("a directory");
         let cache = cache_in(dir.path());
         assert!(!names(&missing(&cache, None, &RECIPES)).contains(&"helm"));
-        assert_eq!(names(&missing(&cache, None, &HELM_RECIPES)), ["helm"]);
-        let helm = place(&cache, &HELM_RECIPES[0], Item::Program(HELM_RECIPES[0].programs[0]));
-        assert_eq!(helm, crate::binaries::helm(&cache));
+        let [helm, operator] = INSTALLATION_RECIPES;
+        assert_eq!(names(&missing(&cache, None, &INSTALLATION_RECIPES)), ["helm", "monitoring-crds"]);
+        let place_of_helm = place(&cache, &helm, Item::Program(helm.programs[0]));
+        assert_eq!(place_of_helm, crate::binaries::helm(&cache));
+        let crds = place(&cache, &operator, Item::Asset(operator.assets[0]));
+        assert_eq!(crds, crate::binaries::prometheus_operator_crds(&cache));
     }
 
     #[test]

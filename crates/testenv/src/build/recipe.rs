@@ -3,7 +3,9 @@
 
 use std::fmt::Write as _;
 
-use crate::versions::{CLUSTER_API, CONTAINERD, ETCD, GO, HELM, KUBERNETES, KUBERNETES_STAGING, KWOK};
+use crate::versions::{
+    CLUSTER_API, CONTAINERD, ETCD, GO, HELM, KUBERNETES, KUBERNETES_STAGING, KWOK, PROMETHEUS_OPERATOR,
+};
 
 /// One Go module, and the programs and files taken from it.
 #[derive(Debug, Clone, Copy)]
@@ -89,18 +91,36 @@ pub(crate) const NODE_RECIPES: [Recipe; 2] = [
     },
 ];
 
-/// Helm. Only the tests of the chart need it.
-pub(crate) const HELM_RECIPES: [Recipe; 1] = [Recipe {
-    component: "helm",
-    version: HELM,
-    modules: &["helm.sh/helm/v3"],
-    // The modules that kubectl is built from, so that Go compiles them once.
-    replaces: &[Replace { prefix: "k8s.io/", modules: STAGING_MODULES, version: KUBERNETES_STAGING }],
-    tags: "",
-    version_packages: &[],
-    programs: &[Program { name: "helm", package: "helm.sh/helm/v3/cmd/helm" }],
-    assets: &[],
-}];
+/// Helm, and the CRDs of the Prometheus Operator. Only the tests of the installation need them.
+pub(crate) const INSTALLATION_RECIPES: [Recipe; 2] = [
+    Recipe {
+        component: "helm",
+        version: HELM,
+        modules: &["helm.sh/helm/v3"],
+        // The modules that kubectl is built from, so that Go compiles them once.
+        replaces: &[Replace { prefix: "k8s.io/", modules: STAGING_MODULES, version: KUBERNETES_STAGING }],
+        tags: "",
+        version_packages: &[],
+        programs: &[Program { name: "helm", package: "helm.sh/helm/v3/cmd/helm" }],
+        assets: &[],
+    },
+    Recipe {
+        component: "prometheus-operator",
+        version: PROMETHEUS_OPERATOR,
+        modules: &["github.com/prometheus-operator/prometheus-operator"],
+        replaces: &[],
+        tags: "",
+        version_packages: &[],
+        programs: &[],
+        assets: &[Asset {
+            directory: "monitoring-crds",
+            files: &[
+                "example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
+                "example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml",
+            ],
+        }],
+    },
+];
 
 /// Sorted by build time, slowest first, so that a machine that cannot build fails early.
 pub(crate) const RECIPES: [Recipe; 4] = [
