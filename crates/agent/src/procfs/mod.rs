@@ -72,7 +72,7 @@ impl ProcRoot {
         let length = length.unwrap_or_default();
         let view = cgroup_view(namespace.as_deref(), &cgroup[..length]);
         let is_from_kernel = is_process_file_system(directory.as_fd());
-        Ok(Self { view, own_pid, is_from_kernel, directory })
+        Ok(Self { directory, view, own_pid, is_from_kernel })
     }
 
     /// The cgroup namespace from which this process reads.
