@@ -5,7 +5,7 @@ use crate::client::Client;
 use crate::detector::{Choice, Detector, DetectorError, DetectorKind, DetectorOutcome, Search};
 use crate::matcher::Matcher;
 use crate::probe::{Activity, SharedState};
-use crate::procfs::Found;
+use crate::procfs::{Found, ProcRoot, ProcessIdentity};
 use crate::watch::{ConfigUpdate, ConfigWatch};
 use five_spot_api::reclaim::{AgentConfig, ConfigError, config_map};
 use jiff::Timestamp;
@@ -56,7 +56,7 @@ pub struct Agent {
     /// The time of the next look at the detector, while it may read command lines.
     stall_check_at: Option<Instant>,
     /// The processes whose command lines could not be read to their end.
-    left_out: Vec<u32>,
+    left_out: Vec<ProcessIdentity>,
     /// The request that is on its way to the API server.
     request: Option<JoinHandle<()>>,
 }
@@ -216,15 +216,36 @@ impl Agent {
     /// Replaces a detector that waits for the memory of a process: meanwhile it sees no other one.
     fn check_for_stall(&mut self) {
         self.stall_check_at = Some(Instant::now() + STALL_INTERVAL);
-        let Some(pid) = self.detector.as_mut().and_then(Detector::stalled_process) else { return };
+        let stalled = self.detector.as_mut().and_then(Detector::stalled_process);
+        let is_blind = self.state.get().activity == Activity::Starting;
+        let Some(pid) = stalled else {
+            if is_blind {
+                info!(
+                    "the command line that held up the detector has been read — looking at all processes again"
+                );
+                self.state.set(Activity::Armed);
+            }
+            return;
+        };
+        // No process can be identified while the list cannot be read. Then the detector could not start again either.
+        let Ok(processes) = ProcRoot::open(&self.settings.proc_root) else { return };
+        self.left_out.retain(|process| processes.identify(process.pid) == *process);
         if self.left_out.len() >= MAX_LEFT_OUT {
+            if !is_blind {
+                error!(
+                    pid,
+                    left_out = self.left_out.len(),
+                    "the command lines of too many processes cannot be read — no process can match until one of them ends"
+                );
+                self.state.set(Activity::Starting);
+            }
             return;
         }
         warn!(
             pid,
             "the command line of a process cannot be read — leaving it out and looking at all others again"
         );
-        self.left_out.push(pid);
+        self.left_out.push(processes.identify(pid));
         self.arm();
     }
 
@@ -347,6 +368,45 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A pipe that nobody writes to stands for a command line that cannot be read.
+    #[tokio::test]
+    async fn an_agent_held_up_by_too_many_processes_is_not_ready() {
+        let root = tempfile::tempdir().expect("a folder");
+        let process = root.path().join("7");
+        std::fs::create_dir(&process).expect("a process");
+        std::fs::write(process.join("comm"), "hangs\n").expect("a file");
+        let command_line = process.join("cmdline");
+        let pipe = std::process::Command::new("mkfifo").arg(&command_line).status();
+        assert!(pipe.expect("mkfifo").success());
+        let mut agent = agent(Choice::Auto);
+        agent.settings.proc_root = root.path().to_owned();
+        agent.settings.kind = DetectorKind::Poll;
+        agent.config =
+            Some(AgentConfig { match_argv_substrings: vec!["needle".into()], ..AgentConfig::default() });
+        agent.arm();
+        assert!(agent.state.get().ready);
+        let left_out = ProcRoot::open(root.path()).expect("the folder").identify(7);
+        agent.left_out = vec![left_out; MAX_LEFT_OUT];
+        let until_ready = async |agent: &mut Agent, ready: bool| {
+            for _ in 0..2000 {
+                agent.check_for_stall();
+                if agent.state.get().ready == ready {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            panic!("it never was: ready {ready}");
+        };
+        until_ready(&mut agent, false).await;
+        assert!(agent.left_out.len() == MAX_LEFT_OUT && agent.detector.is_some());
+
+        let pipe = std::fs::File::options().write(true).open(&command_line).expect("a reader");
+        std::fs::remove_file(&command_line).expect("the pipe");
+        std::fs::write(&command_line, "hangs\0").expect("a file");
+        drop(pipe);
+        until_ready(&mut agent, true).await;
     }
 
     #[tokio::test]

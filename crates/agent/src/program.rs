@@ -108,8 +108,9 @@ fn settings(args: &Args) -> Result<AgentSettings, Fatal> {
     } else {
         Some(read_machine_id(&args.machine_id_path)?)
     };
-    report_processes(&args.proc_root)?;
-    let kind = choose(args.detector, &own_program())?;
+    let mut processes = Scanner::new(ProcRoot::open(&args.proc_root)?);
+    report_processes(&mut processes)?;
+    let kind = choose(args.detector, processes.root(), &own_program())?;
     let name = args.node_name.clone().ok_or("NODE_NAME is not set")?;
     info!(
         version = env!("CARGO_PKG_VERSION"),
@@ -130,10 +131,10 @@ fn settings(args: &Args) -> Result<AgentSettings, Fatal> {
 }
 
 /// Logs the number of processes, and warns if they are not those of the host.
-fn report_processes(proc_root: &Path) -> Result<(), ProcfsError> {
-    let mut scanner = Scanner::new(ProcRoot::open(proc_root)?);
+fn report_processes(scanner: &mut Scanner) -> Result<(), ProcfsError> {
     let processes = scanner.count()?;
-    if cfg!(target_os = "linux") && !scanner.root().shows_host() {
+    let root = scanner.root();
+    if cfg!(target_os = "linux") && root.is_from_kernel() && !root.shows_host() {
         warn!(
             processes,
             "only the processes of this pod are visible: set hostPID: true, or no process of the host can match; if it is \

@@ -134,6 +134,19 @@ impl<'a> AgentPod<'a> {
         }
     }
 
+    /// Waits until the container of a pod has exited with this code.
+    pub(super) async fn until_exited(&self, code: i32) -> anyhow::Result<()> {
+        let exited = async {
+            loop {
+                if self.all_pods().await?.iter().any(|pod| has_exited(pod, code)) {
+                    return anyhow::Ok(());
+                }
+                tokio::time::sleep(ASK_EVERY).await;
+            }
+        };
+        tokio::time::timeout(WITHIN, exited).await.with_context(|| format!("no exit code {code}"))?
+    }
+
     /// The answer of the readiness probe, asked in the pod.
     pub(super) async fn probe(&self) -> anyhow::Result<Value> {
         let pod = self.pods().await?.pop().context("there is no pod of the agent")?;
@@ -197,6 +210,13 @@ pub(super) async fn limit_pods(context: &TestContext) -> anyhow::Result<()> {
     Applier::new(cluster.admin()).apply_all(&policy, SYSTEM_NAMESPACE).await?;
     let agent = pod_of(&manifests::read(&deploy("node-agent/daemonset.yaml"))?, "DaemonSet")?;
     until_in_force(cluster, &agent, WITHIN).await
+}
+
+/// True if a container of the pod has exited with this code, now or before it was started again.
+fn has_exited(pod: &Pod, code: i32) -> bool {
+    let statuses = pod.status.iter().filter_map(|status| status.container_statuses.as_ref()).flatten();
+    let mut states = statuses.flat_map(|status| [&status.state, &status.last_state]).flatten();
+    states.any(|state| state.terminated.as_ref().is_some_and(|end| end.exit_code == code))
 }
 
 /// The address of the API server of the workload cluster.

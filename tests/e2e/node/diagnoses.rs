@@ -15,17 +15,18 @@ use five_spot_testenv::{tests, wait};
 use k8s_openapi::api::core::v1::{Event, Node};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::agent_pod::{AgentPod, LABEL, WITHIN};
 use super::desk::Desk;
+use super::doctor::Doctor;
 use super::owner::OwnersProgram;
 use crate::permissions::deploy;
 
 pub(crate) fn tests() -> Vec<Test> {
-    // Every change of the DaemonSet is another pod.
+    // Every change of the DaemonSet is another pod, and the doctor expects none on a node that has just joined.
     let tests = tests![an_agent_that_does_not_fire_is_explained, pod_security_that_refuses_the_agent_says_so];
-    tests.into_iter().map(|test| test.within(Duration::from_mins(8))).collect()
+    tests.into_iter().map(|test| test.within(Duration::from_mins(20))).collect()
 }
 
 /// The time without an event after which none is expected: ten times the agent's interval of polling.
@@ -42,13 +43,16 @@ async fn an_agent_that_does_not_fire_is_explained(context: Arc<TestContext>) -> 
 }
 
 async fn explain(context: &TestContext, desk: &Desk<'_>, agent: &AgentPod<'_>) -> TestResult {
+    let doctor = Doctor::of(context, &desk.name).await?;
     label_missing(context, desk, agent).await?;
     config_map_missing(context, desk, agent).await?;
     nothing_matches(context, desk, agent).await?;
-    events_refused(agent, desk).await?;
-    no_host_network(agent).await?;
-    no_host_pid(agent).await?;
-    command_line_only(context, desk, agent).await
+    events_refused(context, agent, desk, &doctor).await?;
+    events_swallowed(agent, desk, &doctor).await?;
+    no_host_network(agent, &doctor).await?;
+    no_host_pid(agent, &doctor).await?;
+    command_line_only(context, desk, agent).await?;
+    label_lost(agent, &doctor).await
 }
 
 /// No pod lands on the node: its label is missing (`agent-label-missing`).
@@ -91,46 +95,91 @@ async fn nothing_matches(context: &TestContext, desk: &Desk<'_>, agent: &AgentPo
 
 /// A kernel that refuses events (`agent-netlink-eperm`): the agent exits if it is configured to use them, and works by
 /// polling as the guide says. Kernels from 6.6 on always permit events, so a seccomp profile refuses them here.
-async fn events_refused(agent: &AgentPod<'_>, desk: &Desk<'_>) -> TestResult {
-    let profile = desk.seccomp_profile(
-        "no-netlink.json",
-        &json!({
-            "defaultAction": "SCMP_ACT_ALLOW",
-            "syscalls": [{
-                "names": ["socket"], "action": "SCMP_ACT_ERRNO", "errnoRet": 1,
-                // AF_NETLINK.
-                "args": [{"index": 0, "value": 16, "op": "SCMP_CMP_EQ"}],
-            }],
-        }),
-    )?;
-    let refused =
-        json!({"securityContext": {"seccompProfile": {"type": "Localhost", "localhostProfile": profile}}});
-    agent.change_both(refused.clone(), json!({}), &[("RECLAIM_DETECTOR", "netlink")]).await?;
+async fn events_refused(
+    context: &TestContext,
+    agent: &AgentPod<'_>,
+    desk: &Desk<'_>,
+    doctor: &Doctor<'_>,
+) -> TestResult {
+    // The first argument is AF_NETLINK.
+    let refused = with_fault(desk, "no-netlink.json", &fault("socket", 1, (0, 16)))?;
+    agent.change_both(refused, json!({}), &[("RECLAIM_DETECTOR", "netlink")]).await?;
     agent
         .until_logged(&["Subscriber::new() failed: netlink i/o: EPERM", "CAP_NET_ADMIN", "--detector=poll"])
         .await?;
-    // The guide's remedy, on the DaemonSet itself.
-    agent.change_both(refused, json!({}), &[("RECLAIM_DETECTOR", "poll")]).await?;
+    let finding = doctor.finds("agent-netlink-eperm").await?;
+    // The guide's remedy, literally.
+    let target = "ds/5spot-reclaim-agent";
+    kubectl(context, &["set", "env", "-n", SYSTEM_NAMESPACE, target, "RECLAIM_DETECTOR=poll"]).await?;
+    agent.until_ready().await?;
+    ensure!(agent.probe().await?["detector"] == "poll");
+    doctor.until_gone(&finding).await
+}
+
+/// A kernel that accepts the subscription and sends nothing (`agent-no-events`). A seccomp profile answers for the kernel: the
+/// last argument of `sendto` is the length of a netlink address, which no other socket of the agent has.
+async fn events_swallowed(agent: &AgentPod<'_>, desk: &Desk<'_>, doctor: &Doctor<'_>) -> TestResult {
+    let swallowed = with_fault(desk, "no-events.json", &fault("sendto", 0, (5, 12)))?;
+    let unconfirmed = "did not confirm the subscription";
+    agent.change_both(swallowed.clone(), json!({}), &[("RECLAIM_DETECTOR", "auto")]).await?;
+    agent.until_logged(&[unconfirmed, "falling back to --detector=poll"]).await?;
+    agent.until_ready().await?;
+    ensure!(agent.probe().await?["detector"] == "poll");
+
+    agent.change_both(swallowed, json!({}), &[("RECLAIM_DETECTOR", "netlink")]).await?;
+    agent.until_logged(&["the agent cannot start", unconfirmed]).await?;
+    agent.until_exited(1).await?;
+    let finding = doctor.finds("agent-no-events").await?;
+    doctor.fix(&finding, "kubectl set env").await?;
     agent.until_ready().await?;
     ensure!(agent.probe().await?["detector"] == "poll");
     Ok(())
 }
 
+/// A seccomp profile in which a system call with this value of one argument is not made, and has this result instead.
+fn fault(call: &str, result: u32, (argument, value): (u32, u64)) -> Value {
+    json!({
+        "defaultAction": "SCMP_ACT_ALLOW",
+        "syscalls": [{
+            "names": [call], "action": "SCMP_ACT_ERRNO", "errnoRet": result,
+            "args": [{"index": argument, "value": value, "op": "SCMP_CMP_EQ"}],
+        }],
+    })
+}
+
+/// The patch of a pod's spec for this profile.
+fn with_fault(desk: &Desk<'_>, name: &str, profile: &Value) -> anyhow::Result<Value> {
+    let profile = desk.seccomp_profile(name, profile)?;
+    Ok(json!({"securityContext": {"seccompProfile": {"type": "Localhost", "localhostProfile": profile}}}))
+}
+
+/// The command of the doctor that restores the DaemonSet.
+const RESTORE: &str = "kubectl apply -k deploy/node-agent/";
+
 /// Without the network of the host the kernel cannot be reached (`agent-netlink-unreachable`).
-async fn no_host_network(agent: &AgentPod<'_>) -> TestResult {
+async fn no_host_network(agent: &AgentPod<'_>, doctor: &Doctor<'_>) -> TestResult {
     let pod_network = json!({"hostNetwork": false});
     agent.change_both(pod_network, json!({}), &[("RECLAIM_DETECTOR", "netlink")]).await?;
-    agent.until_logged(&["netlink i/o: ECONNREFUSED", "hostNetwork: true"]).await.map(drop)
+    agent.until_logged(&["netlink i/o: ECONNREFUSED", "hostNetwork: true"]).await?;
+    let finding = doctor.finds("agent-netlink-unreachable").await?;
+    doctor.fix(&finding, RESTORE).await
 }
 
 /// Without the processes of the host there is nothing to match, and no events (`agent-hostpid-missing`).
-async fn no_host_pid(agent: &AgentPod<'_>) -> TestResult {
+async fn no_host_pid(agent: &AgentPod<'_>, doctor: &Doctor<'_>) -> TestResult {
     agent.change(json!({"hostPID": false})).await?;
     agent.until_logged(&["only the processes of this pod are visible: set hostPID: true"]).await?;
-    agent
-        .until_logged(&["process events are not available — falling back to --detector=poll"])
-        .await
-        .map(drop)
+    agent.until_logged(&["process events are not available — falling back to --detector=poll"]).await?;
+    let finding = doctor.finds("agent-hostpid-missing").await?;
+    doctor.fix(&finding, RESTORE).await
+}
+
+/// The label of a node that was opted in is removed (`agent-label-missing`).
+async fn label_lost(agent: &AgentPod<'_>, doctor: &Doctor<'_>) -> TestResult {
+    agent.label(false).await?;
+    let finding = doctor.finds("agent-label-missing").await?;
+    doctor.fix(&finding, "kubectl label node").await?;
+    agent.until_ready().await
 }
 
 /// A wrapper whose command line names the program is matched by its command line alone.

@@ -4,6 +4,7 @@
 mod agent_pod;
 mod desk;
 mod diagnoses;
+mod doctor;
 mod isolated;
 mod owner;
 mod reclaim;

@@ -120,7 +120,7 @@ pub async fn storm(agent: PathBuf) {
 
 /// The parts of the detector, kept running past every match: no program that lives a second may be missed.
 pub async fn witness() {
-    const SECONDS: u64 = 30;
+    const SECONDS: u64 = 60;
     let folder = tempfile::tempdir().expect("a folder");
     let owners_program = program(folder.path(), "fsb-owner");
     let (stop, stopped) = UnixStream::pair().expect("sockets");

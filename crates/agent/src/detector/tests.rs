@@ -1,4 +1,5 @@
 use super::*;
+use crate::procfs::ProcessIdentity;
 use crate::procfs::tests::Program;
 use five_spot_api::reclaim::AgentConfig;
 use std::sync::mpsc;
@@ -157,7 +158,7 @@ fn a_command_line_that_cannot_be_read_is_named_and_left_out() {
     let command_line = root.path().join("7/cmdline");
     std::fs::remove_file(&command_line).expect("a file");
     assert!(std::process::Command::new("mkfifo").arg(&command_line).status().expect("mkfifo").success());
-    let search = |left_out: &[u32]| {
+    let search = |left_out: &[ProcessIdentity]| {
         let config = AgentConfig { match_argv_substrings: vec!["needle".into()], ..AgentConfig::default() };
         let mut search = Search::new(root.path(), Matcher::new(&config), SOON).expect("the folder");
         search.scanner.leave_out(left_out);
@@ -174,7 +175,8 @@ fn a_command_line_that_cannot_be_read_is_named_and_left_out() {
     assert_eq!(stalled, Some(7));
 
     let (sender, outcomes) = mpsc::channel();
-    let _detector = Detector::start(DetectorKind::Poll, search(&[7]), move |outcome| {
+    let hanging = ProcRoot::open(root.path()).expect("the folder").identify(7);
+    let _detector = Detector::start(DetectorKind::Poll, search(&[hanging]), move |outcome| {
         let _ = sender.send(outcome);
     });
     assert_eq!(pid_of(outcomes.recv_timeout(SOON)), 8);
@@ -182,16 +184,30 @@ fn a_command_line_that_cannot_be_read_is_named_and_left_out() {
     drop(std::fs::File::options().write(true).open(&command_line));
 }
 
+fn own_processes() -> ProcRoot {
+    ProcRoot::open(Path::new("/proc")).expect("/proc")
+}
+
+#[test]
+fn auto_polls_a_process_list_that_is_not_its_own() {
+    let root = tempfile::tempdir().expect("a folder");
+    let processes = ProcRoot::open(root.path()).expect("the folder");
+    let program = std::env::current_exe().expect("this program");
+    assert_eq!(choose(Choice::Auto, &processes, &program).expect("poll"), DetectorKind::Poll);
+}
+
 #[test]
 fn polling_is_chosen_without_trying_events() {
-    assert_eq!(choose(Choice::Poll, Path::new("/nonexistent")).expect("poll"), DetectorKind::Poll);
+    let chosen = choose(Choice::Poll, &own_processes(), Path::new("/nonexistent"));
+    assert_eq!(chosen.expect("poll"), DetectorKind::Poll);
 }
 
 #[test]
 fn auto_falls_back_where_explicit_netlink_fails() {
     // The self-test cannot start its program, which stands for every other failure.
     let program = Path::new("/nonexistent");
-    assert_eq!(choose(Choice::Auto, program).expect("a fallback"), DetectorKind::Poll);
-    let error = choose(Choice::Netlink, program).expect_err("no fallback").to_string();
+    let processes = own_processes();
+    assert_eq!(choose(Choice::Auto, &processes, program).expect("a fallback"), DetectorKind::Poll);
+    let error = choose(Choice::Netlink, &processes, program).expect_err("no fallback").to_string();
     assert!(error.starts_with("Subscriber::new() failed: "), "{error}");
 }

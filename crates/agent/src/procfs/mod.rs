@@ -8,13 +8,14 @@ mod process;
 mod scanner;
 
 pub use memory_read::{MemoryRead, OngoingRead};
-pub use parse::{ProcessState, cgroup_view, last_pid, name_in_stat, state, uid};
+pub use parse::{ProcessState, cgroup_view, last_pid, name_in_stat, started, state, uid};
 pub use process::ProcessFiles;
 pub use scanner::{Found, Scanner};
 
 use crate::matcher::{CgroupView, is_in_pod};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Access, AtFlags, Mode, OFlags};
+use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 
 /// The reason why processes cannot be looked at.
@@ -50,6 +51,8 @@ pub struct ProcRoot {
     view: CgroupView,
     /// The number of this process in it.
     own_pid: Option<u32>,
+    /// The kernel makes its files. Any other folder need not have all of them.
+    is_from_kernel: bool,
 }
 
 impl ProcRoot {
@@ -67,7 +70,9 @@ impl ProcRoot {
             return Err(ProcfsError::NoCgroups { path: path.to_owned() });
         }
         let length = length.unwrap_or_default();
-        Ok(Self { view: cgroup_view(namespace.as_deref(), &cgroup[..length]), own_pid, directory })
+        let view = cgroup_view(namespace.as_deref(), &cgroup[..length]);
+        let is_from_kernel = is_process_file_system(directory.as_fd());
+        Ok(Self { directory, view, own_pid, is_from_kernel })
     }
 
     /// The cgroup namespace from which this process reads.
@@ -89,15 +94,56 @@ impl ProcRoot {
     }
 
     /// True if process ids in it are those of this process's own pid namespace.
-    fn is_own_namespace(&self) -> bool {
+    pub fn is_own_namespace(&self) -> bool {
         self.own_pid == Some(std::process::id())
     }
+
+    /// True if the kernel makes its files. In any other folder a process is described by the files that are there.
+    pub fn is_from_kernel(&self) -> bool {
+        self.is_from_kernel
+    }
+
+    /// True if `folder`, which is that of a process, was made by someone who left this file out. In the process file system a
+    /// file is missing only if the process is gone.
+    fn leaves_out(&self, folder: BorrowedFd<'_>, file: &str) -> bool {
+        let missing =
+            || rustix::fs::accessat(folder, file, Access::EXISTS, AtFlags::empty()) == Err(Errno::NOENT);
+        !self.is_from_kernel && missing()
+    }
+
+    /// Identifies the process that has this number now.
+    pub fn identify(&self, pid: u32) -> ProcessIdentity {
+        let mut content = [0; 1024];
+        let read = read_file(self.as_fd(), &format!("{pid}/stat"), &mut content);
+        ProcessIdentity { pid, started: read.ok().and_then(|length| started(&content[..length])) }
+    }
+}
+
+/// A process, told from a later one with the same number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessIdentity {
+    /// The process id.
+    pub pid: u32,
+    /// The time of its start in clock ticks since the start of the machine; `None` if it is not known.
+    pub started: Option<u64>,
 }
 
 impl AsFd for ProcRoot {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
     }
+}
+
+/// True if a folder belongs to the process file system, or if that cannot be found out.
+#[cfg(target_os = "linux")]
+fn is_process_file_system(folder: BorrowedFd<'_>) -> bool {
+    rustix::fs::fstatfs(folder).map_or(true, |system| system.f_type == rustix::fs::PROC_SUPER_MAGIC)
+}
+
+/// Elsewhere, a folder in which this process finds itself.
+#[cfg(not(target_os = "linux"))]
+fn is_process_file_system(folder: BorrowedFd<'_>) -> bool {
+    read_link(folder, "self").is_some()
 }
 
 fn read_link(directory: BorrowedFd<'_>, path: &str) -> Option<String> {

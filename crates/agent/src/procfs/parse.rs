@@ -38,6 +38,13 @@ pub fn state(stat: &[u8]) -> Option<ProcessState> {
     })
 }
 
+/// Reads the time of the start from `/proc/<pid>/stat`, its 22nd field, in clock ticks since the start of the machine.
+pub fn started(stat: &[u8]) -> Option<u64> {
+    let end_of_name = stat.iter().rposition(|byte| *byte == b')')?;
+    let rest = std::str::from_utf8(&stat[end_of_name + 1..]).ok()?;
+    rest.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
 /// Reads the name of the process from `/proc/<pid>/stat`.
 pub fn name_in_stat(stat: &[u8]) -> Option<&[u8]> {
     let first = stat.iter().position(|byte| *byte == b'(')? + 1;

@@ -102,6 +102,12 @@ impl<'a> ProcessFiles<'a> {
         (length < self.buffer.len()).then(|| &self.buffer[..length])
     }
 
+    /// True if the process is there, in a folder that was made without this file.
+    fn has_no(&mut self, file: &str) -> bool {
+        self.open_folder().is_some()
+            && self.folder.as_ref().is_some_and(|folder| self.root.leaves_out(folder.as_fd(), file))
+    }
+
     fn read_command_line(
         &mut self,
         overlap: usize,
@@ -144,16 +150,25 @@ impl ProcessFacts for ProcessFiles<'_> {
         if self.root.own_pid() == Some(self.pid) {
             return Some(true);
         }
+        if self.has_no("stat") {
+            return Some(false);
+        }
         let state = parse::state(self.read("stat")?)?;
         Some(state.is_kernel_thread || state.has_ended)
     }
 
     fn is_in_pod(&mut self) -> Option<bool> {
+        if self.has_no("cgroup") {
+            return Some(false);
+        }
         let view = self.root.view();
         Some(is_in_pod(self.read("cgroup")?, view))
     }
 
     fn is_started_by_node(&mut self) -> Option<bool> {
+        if self.has_no("stat") {
+            return Some(false);
+        }
         let mut ancestor = parse::state(self.read("stat")?)?.parent;
         for _ in 0..MAX_ANCESTORS {
             let path = ProcPath::new(ancestor, "/stat");

@@ -1,7 +1,10 @@
 //! The search among all processes.
 
 use super::process::CHUNK_BYTES;
-use super::{MemoryRead, ProcRoot, ProcessFiles, ProcfsError, cpu_clock, last_pid, pids::PidList, read_file};
+use super::{
+    MemoryRead, ProcRoot, ProcessFiles, ProcessIdentity, ProcfsError, cpu_clock, last_pid, pids::PidList,
+    read_file,
+};
 use crate::matcher::{MatchSource, Matcher};
 use rustix::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -58,7 +61,7 @@ pub struct Scanner {
     is_incomplete: bool,
     memory_read: MemoryRead,
     /// The processes whose memory is not read.
-    left_out: Vec<u32>,
+    left_out: Vec<ProcessIdentity>,
 }
 
 impl Scanner {
@@ -85,8 +88,8 @@ impl Scanner {
     }
 
     /// Never reads the command lines of these processes. Their names are looked at as before.
-    pub fn leave_out(&mut self, pids: &[u32]) {
-        self.left_out = pids.to_vec();
+    pub fn leave_out(&mut self, processes: &[ProcessIdentity]) {
+        self.left_out = processes.to_vec();
     }
 
     /// The folder that it reads.
@@ -114,9 +117,10 @@ impl Scanner {
 
     /// Looks at one process.
     pub fn check(&mut self, matcher: &Matcher, pid: u32) -> Option<Found> {
+        let is_left_out = self.is_left_out(pid);
         let mut process = ProcessFiles::new(&self.root, &mut self.buffer, pid);
         process.report_to(&self.memory_read);
-        if self.left_out.contains(&pid) {
+        if is_left_out {
             process.leave_memory_out();
         }
         let hit = matcher.check(&mut process);
@@ -128,6 +132,12 @@ impl Scanner {
             source: hit.source,
             after_exec: None,
         })
+    }
+
+    /// True if the memory of this process is not read. Another process that has got its number later is looked at.
+    fn is_left_out(&self, pid: u32) -> bool {
+        let has_number = self.left_out.iter().any(|process| process.pid == pid);
+        has_number && self.left_out.contains(&self.root.identify(pid))
     }
 
     /// Looks at every process that has run since the last look, and returns the first that matches. If one could not be read,

@@ -475,3 +475,23 @@ fn a_command_line_is_visited_in_overlapping_chunks() {
         .expect("a file");
     assert_eq!(seen, content);
 }
+
+#[test]
+fn a_process_left_out_is_told_from_the_next_of_its_number() {
+    let root = tempfile::tempdir().expect("a folder");
+    let process = root.path().join("7");
+    std::fs::create_dir(&process).expect("a process");
+    let write = |file: &str, text: &str| std::fs::write(process.join(file), text).expect("a file");
+    write("comm", "x\n");
+    write("cmdline", "x\0needle\0");
+    write("stat", "7 (x) S 1 1 1 0 -1 64 0 0 0 0 1 1 0 0 20 0 1 0 500 0 0\n");
+    let mut scanner = Scanner::new(ProcRoot::open(root.path()).expect("the folder"));
+    let matcher = matcher(&[], &["needle"]);
+    assert_eq!(scanner.root().identify(7), ProcessIdentity { pid: 7, started: Some(500) });
+    scanner.leave_out(&[ProcessIdentity { pid: 7, started: Some(500) }]);
+    assert_eq!(scanner.look(&matcher).expect("a look"), None);
+    scanner.leave_out(&[ProcessIdentity { pid: 7, started: Some(499) }]);
+    assert_eq!(scanner.look(&matcher).expect("a look").expect("a match").pid, 7);
+    let itself = ProcRoot::open(Path::new("/proc")).expect("/proc").identify(std::process::id());
+    assert!(itself.started.is_some_and(|ticks| ticks > 0));
+}

@@ -48,6 +48,7 @@ fn cgroup(input: &[u8]) {
 
 fn proc(input: &[u8]) {
     let _ = (procfs::state(input), procfs::uid(input), procfs::last_pid(input), procfs::name_in_stat(input));
+    let _ = procfs::started(input);
     // A name cannot make a process a kernel thread or a zombie, the child of another process, or another name.
     let stat = [b"7 (", input, b") S 1 1 1 0 -1 4194304 0 0"].concat();
     let state = procfs::state(&stat).expect("fields after the name");

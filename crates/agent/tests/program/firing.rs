@@ -77,6 +77,25 @@ async fn a_process_whose_command_line_hangs_hides_no_other() {
     agent.logs("node annotated").await;
 }
 
+/// Process events are about other processes than those of the folder, so that `auto` polls it.
+#[tokio::test]
+async fn a_process_in_another_process_list_is_found_later() {
+    let server = Server::start().await;
+    server.apply_config("match_commands = ['fsp-elsewhere']").await;
+    let host = Host::new(&server);
+    let root = tempfile::tempdir().expect("a folder");
+    let mut agent = host.start(&server, &[&format!("--proc-root={}", root.path().display())]);
+    let warning = agent.logs("falling back to --detector=poll").await;
+    assert_eq!(warning["level"], "WARN");
+    agent.logs("configmap applied — rearming scanner").await;
+    let process = root.path().join("4711");
+    std::fs::create_dir(&process).expect("a process");
+    std::fs::write(process.join("comm"), "fsp-elsewhere\n").expect("a name");
+    std::fs::write(process.join("cmdline"), "fsp-elsewhere\0").expect("a command line");
+    assert_eq!(agent.logs("process matched").await["fields"]["pid"], 4711);
+    agent.logs("node annotated").await;
+}
+
 #[tokio::test]
 async fn applying_the_configuration_again_fires_again() {
     let server = Server::start().await;

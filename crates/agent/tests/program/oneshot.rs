@@ -44,6 +44,28 @@ async fn a_process_that_cannot_be_read_is_a_failure() {
     assert_eq!(run(&server, &host, &[&flag]).await, Some(1));
 }
 
+/// A folder other than the kernel's describes a process by the files that are there.
+#[tokio::test]
+async fn a_name_and_a_command_line_make_a_process() {
+    let server = Server::start().await;
+    let host = Host::new(&server);
+    server.apply_config("match_argv_substrings = ['needle 60']").await;
+    let root = tempfile::tempdir().expect("a folder");
+    let flag = format!("--proc-root={}", root.path().display());
+    let process = root.path().join("4711");
+    std::fs::create_dir(&process).expect("a process");
+    std::fs::write(process.join("comm"), "fsp-two-files\n").expect("a name");
+    std::fs::write(process.join("cmdline"), "needle\x0060\0").expect("a command line");
+    assert_eq!(run(&server, &host, &[&flag]).await, Some(0), "by its command line");
+    server.apply_config("match_commands = ['fsp-two-files']").await;
+    assert_eq!(run(&server, &host, &[&flag]).await, Some(0), "by its name");
+    server.apply_config("match_commands = ['fsp-two-files']\nmatch_uids = [0]").await;
+    assert_eq!(run(&server, &host, &[&flag]).await, Some(3), "its user is not known");
+    std::fs::write(process.join("cgroup"), "0::/kubepods/besteffort/x\n").expect("a cgroup");
+    server.apply_config("match_commands = ['fsp-two-files']").await;
+    assert_eq!(run(&server, &host, &[&flag]).await, Some(3), "it is in a pod");
+}
+
 #[tokio::test]
 async fn bad_arguments_exit_with_2_and_missing_needs_with_1() {
     let server = Server::start().await;

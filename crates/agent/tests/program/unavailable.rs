@@ -105,6 +105,27 @@ async fn an_agent_killed_before_its_annotation_writes_it_later() {
     assert_eq!(host.probe(&server).await.0, Some(0), "the socket of the one before is replaced");
 }
 
+/// What an agent has requested it does not remember: the owner's program that still runs is a reason to request it again.
+#[tokio::test]
+async fn an_agent_that_is_killed_after_it_annotated_does_so_again() {
+    let server = Server::start().await;
+    server.apply_config("match_commands = ['fsp-killed-2']").await;
+    let host = Host::new(&server);
+    let mut agent = host.start(&server, &[]);
+    agent.logs("configmap applied — rearming scanner").await;
+    let mut program = OwnersProgram::start("fsp-killed-2");
+    agent.logs("node annotated").await;
+    agent.kill().await;
+    let before = server.annotations().await;
+    let mut agent = host.start(&server, &[]);
+    agent.logs("node annotated").await;
+    assert_eq!(server.patches(), [StatusCode::OK, StatusCode::OK]);
+    let after = server.annotations().await;
+    assert_eq!((&after[..2], after.len()), (&before[..2], 3));
+    assert!(after[2].1 > before[2].1, "a later time: {after:?}");
+    assert!(program.is_running());
+}
+
 #[tokio::test]
 async fn a_token_that_was_rotated_is_used() {
     let server = Server::start().await;

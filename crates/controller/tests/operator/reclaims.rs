@@ -5,19 +5,29 @@
 use crate::fixture::OperatorFixture;
 use crate::recorded_run::{is_lent, machine, node, reclaim};
 use five_spot_api::ReclaimStage;
-use five_spot_apiserver::faults::{Fault, FaultRule, RequestKind, Trigger};
+use five_spot_apiserver::faults::{Fault, FaultRule, RequestKind, Seen, Trigger};
 use five_spot_controller::metrics::Metrics;
 use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::json;
+use serde_json::{Value, json};
+use std::time::Duration;
 
-/// A machine that is lent, with a pod on it that does not leave by itself.
-async fn lent() -> OperatorFixture {
+/// The `ScheduledMachine` of these tests.
+const OBJECT: &str = "/apis/5spot.finos.org/v1alpha1/namespaces/shop/scheduledmachines/a";
+
+/// A machine that is lent, with these further fields in its spec.
+async fn lent_with(further: &Value) -> OperatorFixture {
     let mut world = OperatorFixture::new("off");
-    world.lend(&machine("a", &json!({})));
+    world.lend(&machine("a", further));
     world.begin();
     world.until(0, "09:00:01").await;
     world.wait("a to be lent", async || is_lent(&world, "a").await).await;
+    world
+}
+
+/// A machine that is lent, with a pod on it that does not leave by itself.
+async fn lent() -> OperatorFixture {
+    let world = lent_with(&json!({})).await;
     world.create(
         "/api/v1/namespaces/shop/pods",
         &json!({
@@ -111,5 +121,60 @@ async fn a_pod_that_cannot_be_deleted_is_an_error() {
     assert!(tried >= 6.0, "an owner waits 1, 2, 4, ... s for the next attempt, not half a minute: {tried}");
     assert!(counted(&world, r#"node_drains_total{result="error"}"#) >= 1.0);
     assert!(counted(&world, r#"errors_total{error_type="KubeError"}"#) >= 1.0);
+    world.end().await;
+}
+
+/// True if a request disables the schedule: it patches the object, but not its status.
+fn is_disabling(seen: &Seen) -> bool {
+    seen.method == http::Method::PATCH
+        && seen.path.strip_prefix(OBJECT).is_some_and(|rest| !rest.starts_with('/'))
+}
+
+/// The time that each write of the object takes.
+const WRITE_TIME: Duration = Duration::from_secs(1);
+
+/// Asks for the machine back, and returns while the request that disables the schedule is on its way.
+async fn reclaim_until_disabling(world: &OperatorFixture) {
+    world.faults.add(FaultRule {
+        kind: RequestKind::Write,
+        path: OBJECT.to_owned(),
+        trigger: Trigger::Between(Timestamp::MIN, Timestamp::MAX),
+        fault: Fault::Delay(WRITE_TIME),
+    });
+    reclaim(world, "a").await;
+    for _ in 0..2000 {
+        if world.faults.seen().iter().any(is_disabling) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("the schedule is not disabled: {}", world.status("a").await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_override_edited_before_the_disabling_stays() {
+    let up = json!({"state": "up", "until": "2026-11-16T20:00:00Z", "reason": "release"});
+    let mut world = lent_with(&json!({"override": up})).await;
+    reclaim_until_disabling(&world).await;
+    let down = json!({"state": "down", "until": "2026-11-20T00:00:00Z", "reason": "audit"});
+    world.change("a", &json!({"override": down})).await;
+    let is_over = async || world.status("a").await["reclaims"][0]["finishedAt"].is_string();
+    world.wait("the reclaim to be over", is_over).await;
+    let object = world.get(OBJECT).await.expect("the object");
+    assert_eq!(object["spec"]["schedule"]["enabled"], false);
+    assert_eq!(object["spec"]["override"], down);
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_made_again_before_the_disabling_stays_enabled() {
+    let mut world = lent_with(&json!({})).await;
+    reclaim_until_disabling(&world).await;
+    world.patch(OBJECT, &json!({"metadata": {"finalizers": null}})).await;
+    world.delete(OBJECT).await;
+    world.lend(&machine("a", &json!({})));
+    tokio::time::sleep(WRITE_TIME * 3 / 2).await;
+    let object = world.get(OBJECT).await.expect("the new object");
+    assert_eq!(object["spec"]["schedule"]["enabled"], true);
     world.end().await;
 }

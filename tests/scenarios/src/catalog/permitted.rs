@@ -2,7 +2,8 @@
 //! the owners and namespaces of pods, and the removal of objects for a Machine that was refused.
 
 use super::closing::{never_deletes_pods, slowly};
-use crate::agent_configs::until_agent_config;
+use super::nodes::replace;
+use crate::agent_configs::{agent_configs, until_agent_config};
 use crate::environment::Environment;
 use crate::fixtures::override_until;
 use crate::kinds::{
@@ -13,17 +14,18 @@ use crate::scenario::{Ending, Scenario, scenarios};
 use crate::subject::Subject;
 use anyhow::{Context as _, ensure};
 use five_spot_api::names;
-use five_spot_api::reclaim::CONFIG_KEY;
+use five_spot_api::names::annotation::{AGENT_NODE_UID, FORCE_RECONCILE};
+use five_spot_api::reclaim::{CONFIG_KEY, config_map};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
-use kube::api::{DynamicObject, ListParams, PostParams};
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use std::time::Duration;
 
 pub(super) fn scenarios() -> Vec<Scenario> {
     scenarios![
-        agent_is_told_what_to_look_for: RealClusterApi => 5,
+        agent_is_told_what_to_look_for: RealClusterApi => 15,
         daemons_stay_and_namespaces_have_rules: RealClusterApi => 10,
         machine_is_refused: RealClusterApi => 10,
     ]
@@ -32,23 +34,37 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 /// The polling interval for objects whose name is not known, or which are in another namespace.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// The configuration of a node's agent is created, changed and removed with the configured processes.
+/// The configuration of a node's agent is created, changed and removed with the configured processes. What someone writes
+/// into it by hand stays until the configured processes change, also when the machine joins as another Node.
 async fn agent_is_told_what_to_look_for(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({"killIfCommands": ["java"]})).await?;
     let node = subject.node().await?;
-    for commands in [vec!["java"], vec!["javac"], vec![]] {
-        subject.set(json!({"killIfCommands": commands})).await?;
-        let wanted = commands.first().map(|command| format!("\"{command}\""));
-        let says = |config: Option<&ConfigMap>| {
-            let text = config.and_then(|config| config.data.as_ref()?.get(CONFIG_KEY));
-            match (text, &wanted) {
-                (Some(text), Some(command)) => text.contains(command),
-                (None, None) => true,
-                (Some(_), None) | (None, Some(_)) => false,
-            }
-        };
-        until_agent_config(env, &node, says).await?;
-    }
+    let looks_for = |config: Option<&ConfigMap>, command: &str| {
+        let text = config.and_then(|config| config.data.as_ref()?.get(CONFIG_KEY));
+        text.is_some_and(|text| text.contains(&format!("\"{command}\"")))
+    };
+    until_agent_config(env, &node, |config| looks_for(config, "java")).await?;
+
+    let by_hand = json!({"data": {CONFIG_KEY: "match_commands = [\"by-hand\"]\n"}});
+    let (name, parameters) = (config_map(&node), PatchParams::default());
+    agent_configs(env).patch(&name, &parameters, &Patch::Merge(by_hand)).await?;
+    subject.annotate(FORCE_RECONCILE, json!("now")).await?;
+    let before = env.get(NODE, &node).await?;
+    replace(env, &before, &before["spec"]["providerID"]).await?;
+    let after = env.get(NODE, &node).await?;
+    let noted = |config: Option<&ConfigMap>| {
+        let uid = config.and_then(|config| config.metadata.annotations.as_ref()?.get(AGENT_NODE_UID));
+        uid.is_some_and(|uid| after["metadata"]["uid"] == **uid)
+    };
+    until_agent_config(env, &node, noted).await?;
+    let edited = agent_configs(env).get_opt(&name).await?;
+    ensure!(looks_for(edited.as_ref(), "by-hand"), "the edit was lost: {edited:?}");
+
+    subject.set(json!({"killIfCommands": ["javac"]})).await?;
+    until_agent_config(env, &node, |config| looks_for(config, "javac")).await?;
+    subject.set(json!({"killIfCommands": []})).await?;
+    until_agent_config(env, &node, |config| config.is_none()).await?;
+    subject.until_ready().await?;
     Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
 }
 

@@ -257,3 +257,27 @@ fn a_down_override_does_not_keep_a_reclaim_unfinished() {
     assert_eq!(simulation.phase(), Phase::Disabled);
     assert!(simulation.spec.r#override.is_some(), "it is none of the reclaim's business");
 }
+
+/// An agent that is restarted while the program still runs requests the reclaim again, with a later time.
+#[test]
+fn a_request_repeated_during_a_reclaim_is_the_same_reclaim() {
+    let mut simulation = at_work();
+    simulation.start_pods(&["web"]);
+    simulation.edit(|spec| spec.reclaim.pod_grace_period = "30s".to_owned());
+    simulation.settle();
+    simulation.take_events();
+    simulation.ask_for_reclaim();
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::EmergencyRemove);
+    simulation.advance_to("2026-11-16T10:00:10Z");
+    simulation.ask_for_reclaim();
+    simulation.settle();
+    simulation.advance_to("2026-11-16T10:05:00Z");
+    assert_eq!(simulation.phase(), Phase::Disabled);
+    let reclaims = &simulation.world.status.reclaims;
+    assert_eq!(reclaims.len(), 1);
+    assert_eq!(reclaims[0].requested_at.0, time("2026-11-16T10:00:00Z"));
+    assert!(reclaims[0].finished_at.is_some());
+    let events = simulation.take_events();
+    assert_eq!(events.iter().filter(|reason| *reason == "EmergencyReclaim").count(), 1, "{events:?}");
+}
