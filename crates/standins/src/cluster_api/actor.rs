@@ -179,6 +179,7 @@ impl ClusterApi {
         facts: Facts,
         contract: Contract,
     ) -> kube::Result<Next> {
+        let facts = facts.with_named_node();
         if let Some(pause) = self.until_next_pass(key) {
             return Ok(Some(pause));
         }
