@@ -190,9 +190,13 @@ impl Reconciler {
             report.reported(observed, decision);
             report.held(self.brake.note(key, decision));
         }
-        // The actions of an emergency are carried out even if the status could not be written.
-        if is_reported || decision.evidence == Evidence::BestEffort {
-            log_forced_drain(observed, decision);
+        // The actions of an emergency or a deletion are carried out even if the status could not be written.
+        let is_carried_out =
+            decision.evidence == Evidence::BestEffort || observed.world.object.deletion.is_some();
+        if is_reported || is_carried_out {
+            log_forced_drain(observed, decision, |event| {
+                self.attempts.note_forced(key, self.uid(key), &event.cause)
+            });
         }
         execution.result?;
         let recovered = self.attempts.succeeded(key);
