@@ -236,7 +236,8 @@ impl Reconciler {
         report.failed(failure, retry, observed.world.machine.ours().is_some());
         let decision = self.decide(key, &mut observed, report);
         let next = soonest([decision.wake_at.map(Next::At), Some(again), None]);
-        if decision.is_urgent && failure.error.is_status_write() {
+        let goes_on = decision.is_urgent || observed.world.object.deletion.is_some();
+        if goes_on && failure.error.is_status_write() {
             // The next attempt comes soon, and writes it.
             return next;
         }

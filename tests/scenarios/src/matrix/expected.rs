@@ -97,7 +97,7 @@ fn holds_drain(obstacle: Obstacle) -> bool {
         || obstacle.pauses()
         || matches!(
             obstacle,
-            Obstacle::Impaired(Impairment::SlowManagement | Impairment::StatusHangs)
+            Obstacle::Impaired(Impairment::SlowManagement)
                 | Obstacle::PodsStuck
                 | Obstacle::PodsWithFinalizers
         )
