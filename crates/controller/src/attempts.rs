@@ -5,6 +5,7 @@
 use crate::urgency::Urgency;
 use five_spot_cluster::ObjectKey;
 use five_spot_cluster::execute::ExecutionError;
+use five_spot_core::action::EventCause;
 use five_spot_core::world::{Failure, Failures, Uid};
 use five_spot_core::{backoff, text};
 use jiff::{SignedDuration, Timestamp};
@@ -41,6 +42,8 @@ struct History {
     rounds: u32,
     /// The time of the next live read, while the object is not settled.
     read_at: Option<Timestamp>,
+    /// The shutdown whose forced end has been logged.
+    forced: Option<EventCause>,
 }
 
 impl History {
@@ -161,6 +164,11 @@ impl Attempts {
             history.rounds = if unfinished { history.rounds.saturating_add(1) } else { 0 };
             history.rounds
         })
+    }
+
+    /// Notes the forced end of a drain. True if it is new, and not another attempt at it.
+    pub(crate) fn note_forced(&self, key: &ObjectKey, uid: Option<Uid>, cause: &EventCause) -> bool {
+        self.update(key, uid, |history| history.forced.replace(cause.clone()).as_ref() != Some(cause))
     }
 
     /// Forgets an object that is gone.

@@ -191,9 +191,13 @@ impl Reconciler {
             report.reported(observed, decision);
             report.held(self.brake.note(key, decision));
         }
-        // The actions of an emergency are carried out even if the status could not be written.
-        if is_reported || decision.evidence == Evidence::BestEffort {
-            log_forced_drain(observed, decision);
+        // The actions of an emergency or a deletion are carried out even if the status could not be written.
+        let is_carried_out =
+            decision.evidence == Evidence::BestEffort || observed.world.object.deletion.is_some();
+        if is_reported || is_carried_out {
+            log_forced_drain(observed, decision, |event| {
+                self.attempts.note_forced(key, self.uid(key), &event.cause)
+            });
         }
         if execution.released {
             audit::released(observed, decision);
@@ -236,7 +240,8 @@ impl Reconciler {
         report.failed(failure, retry, observed.world.machine.ours().is_some());
         let decision = self.decide(key, &mut observed, report);
         let next = soonest([decision.wake_at.map(Next::At), Some(again), None]);
-        if decision.is_urgent && failure.error.is_status_write() {
+        let goes_on = decision.is_urgent || observed.world.object.deletion.is_some();
+        if goes_on && failure.error.is_status_write() {
             // The next attempt comes soon, and writes it.
             return next;
         }

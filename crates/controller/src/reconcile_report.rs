@@ -8,7 +8,7 @@ use five_spot_api::event::EventReason;
 use five_spot_cluster::ObjectKey;
 use five_spot_cluster::execute::{ExecutionError, SkipReason};
 use five_spot_cluster::view::Observed;
-use five_spot_core::action::Action;
+use five_spot_core::action::{Action, Event};
 use five_spot_core::{Decision, FaultKind};
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -139,11 +139,13 @@ impl ReconcileReport {
     }
 }
 
-/// Logs a drain that was ended by force: its pods are lost, whether the status could be written or not.
-pub(crate) fn log_forced_drain(observed: &Observed, decision: &Decision) {
+/// Logs a drain that was ended by force: its pods are lost, whether the status could be written or not. It is logged once,
+/// although what ends it may have to be tried again.
+pub(crate) fn log_forced_drain(observed: &Observed, decision: &Decision, is_new: impl Fn(&Event) -> bool) {
     for action in &decision.actions {
         if let Action::Publish(event) = action
             && event.reason == EventReason::DrainForced
+            && is_new(event)
         {
             tracing::warn!(target: TARGET, reason = event.reason.as_str(), "{}", event.note);
             audit::drain_forced(observed, decision, &event.note);

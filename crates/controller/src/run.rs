@@ -305,9 +305,10 @@ impl EventLoop {
     }
 
     fn start_worker(&mut self, key: ObjectKey) {
-        self.pace.count(&key, Instant::now());
+        let urgency = self.urgency(&key);
+        self.pace.count(&key, urgency.is_emergency(), Instant::now());
         let (preempted, leaving) = (CancellationToken::new(), CancellationToken::new());
-        let emergency = self.urgency(&key).emergency;
+        let emergency = urgency.emergency;
         let running = Running { emergency, preempted: preempted.clone(), leaving: leaving.clone() };
         self.running.insert(key.clone(), running);
         let worker = Worker {
@@ -349,7 +350,11 @@ impl EventLoop {
             return;
         }
         let now = Instant::now();
-        let due = if cause.is_paced() { self.pace.due(&key, now) } else { now };
+        let due = if cause.is_paced() {
+            self.pace.due(&key, self.urgency(&key).is_emergency(), now)
+        } else {
+            now
+        };
         self.enqueue_at(key, cause.as_str(), due);
     }
 

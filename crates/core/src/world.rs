@@ -3,6 +3,7 @@
 //! These types are compact on purpose. The observer (the `cluster` crate or a test) reduces the objects of a cluster to
 //! these facts; `decide` never sees an object.
 
+use crate::action::NodeRef;
 use crate::claim::MachineClaims;
 use crate::fingerprint::Fingerprint;
 use crate::spec::ProviderKind;
@@ -342,6 +343,9 @@ pub enum NodeFact {
     Gone,
     /// The workload cluster cannot be reached or identified, or it contradicts the Machine.
     Unknown,
+    /// The machine is in the cluster again under another name: the Node that Cluster API names does not exist, and another one has
+    /// the provider ID of the Machine. Cluster API neither drains nor deletes that one, and 5-Spot does not change it.
+    Renamed(NodeRef),
     /// A Node of that name exists, but its provider ID differs from that of the Machine. It is never touched.
     Mismatch {
         /// Its name.
@@ -356,7 +360,7 @@ impl NodeFact {
     pub const fn found(&self) -> Option<&NodeView> {
         match self {
             Self::Found(node) => Some(node),
-            Self::NotYet | Self::Gone | Self::Unknown | Self::Mismatch { .. } => None,
+            Self::NotYet | Self::Gone | Self::Unknown | Self::Renamed(_) | Self::Mismatch { .. } => None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The emergency matrix on the real control plane: the cells that end within minutes.
+//! The emergency matrix on the real control plane: the cells that end within minutes, and on demand some that take longer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,18 +15,44 @@ use super::{LONG, another_control_plane};
 /// The longest time for the effect of a cell here.
 const LONGEST: Duration = Duration::from_secs(65);
 
+/// The environment variable that adds the cells that take long.
+const LONG_CELLS: &str = "FIVE_SPOT_LONG_CELLS";
+
+/// The time limit of a cell that waits for the finalizer timeout.
+const VERY_LONG: Duration = Duration::from_mins(30);
+
 pub(super) fn tests() -> Vec<Test> {
     cells().into_iter().filter(|cell| is_meant(*cell)).map(test).collect()
 }
 
-/// Returns true if a cell is run here: kill switches and reclaims with every obstacle.
+/// Returns true if a cell is run here: every one that ends in time on the control plane of all tests, and the kill switches on
+/// one of their own.
 fn is_meant(cell: Cell) -> bool {
-    let is_emergency = match cell.emergency {
-        Emergency::KillSwitch => true,
-        Emergency::Reclaim => !needs_own_control_plane(cell.obstacle),
-        Emergency::Deletion | Emergency::FinalizerBound | Emergency::OrphaningDeletion => false,
-    };
-    is_emergency && !needs_slow_api_server(cell.obstacle) && cell.expected().machine_deleted <= Some(LONGEST)
+    if needs_slow_api_server(cell.obstacle) {
+        return false;
+    }
+    if is_long(cell) {
+        return std::env::var_os(LONG_CELLS).is_some();
+    }
+    let expected = cell.expected();
+    let bounds = [expected.machine_deleted, expected.object_gone];
+    let is_possible = cell.emergency == Emergency::KillSwitch || !needs_own_control_plane(cell.obstacle);
+    is_possible && bounds.into_iter().flatten().all(|bound| bound <= LONGEST)
+}
+
+/// Returns true if a cell is run on demand only: it takes more than ten minutes, or a control plane of its own.
+fn is_long(cell: Cell) -> bool {
+    match cell.emergency {
+        Emergency::Deletion => cell.obstacle == Obstacle::WorkloadIsAnother,
+        Emergency::FinalizerBound => matches!(
+            cell.obstacle,
+            Obstacle::Impaired(Impairment::StatusTooLarge)
+                | Obstacle::WorkloadHangs
+                | Obstacle::ClusterPaused
+        ),
+        Emergency::Reclaim => needs_own_control_plane(cell.obstacle),
+        Emergency::KillSwitch | Emergency::OrphaningDeletion => false,
+    }
 }
 
 /// Returns true if an obstacle delays answers of the API server.
@@ -43,10 +69,11 @@ fn needs_own_control_plane(obstacle: Obstacle) -> bool {
 fn test(cell: Cell) -> Test {
     let group = if needs_own_control_plane(cell.obstacle) { "::own_control_plane" } else { "" };
     let name = format!("{}{group}::{cell}", module_path!());
+    let limit = if is_long(cell) { VERY_LONG } else { LONG };
     if group.is_empty() {
-        Test::new(&name, move |context| run(cell, context)).within(LONG)
+        Test::new(&name, move |context| run(cell, context)).within(limit)
     } else {
-        Test::new(&name, move |_| play_alone(cell)).within(LONG)
+        Test::new(&name, move |_| play_alone(cell)).within(limit)
     }
 }
 

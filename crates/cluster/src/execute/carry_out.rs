@@ -5,6 +5,7 @@ use crate::cache::workload::node_key;
 use crate::execute::job::{Basis, Job};
 use crate::execute::outcome::{Acted, ActionOutcome, Execution, ExecutionError, Unfinished};
 use crate::execute::pod::pod_key;
+use crate::execute::publish::Publication;
 use crate::transport::error::CallError;
 use crate::transport::key::ObjectKey;
 use crate::transport::operation::{Operation, TargetKind, Verb};
@@ -26,7 +27,7 @@ const EVICTIONS_AT_ONCE: usize = 10;
 /// The pods that are deleted at the same time in an emergency. An API server takes 200 writes at a time by default.
 const DELETIONS_AT_ONCE: usize = 40;
 
-/// The time that an emergency waits for its status to be written before it continues without.
+/// The time that an emergency, or a deletion, waits for its status to be written before it continues without.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The time that an emergency waits for one answer before it continues with the next action.
@@ -49,7 +50,7 @@ pub async fn report(
     decision: &Decision,
 ) -> Result<(), ExecutionError> {
     let job = Job::new(caches, key, Basis::Cached(observed), decision);
-    job.report(decision).await.map_err(ExecutionError::from)
+    job.report(decision, false).await.map_err(ExecutionError::from)
 }
 
 /// The time that a decision waits for its events.
@@ -84,8 +85,9 @@ const fn is_about_a_pod(action: &Action) -> bool {
 
 impl Job<'_> {
     /// Publishes the events, and writes the status if it differs. In an emergency both have little time: the next decision
-    /// waits for this one to end, and may be the one that deletes the Machine.
-    async fn report(&self, decision: &Decision) -> Result<(), CallError> {
+    /// waits for this one to end, and may be the one that deletes the Machine. The status of a deleted object has as little:
+    /// its removal does not rely on it.
+    async fn report(&self, decision: &Decision, is_deleted: bool) -> Result<(), CallError> {
         if decision.is_urgent {
             let (written, ()) = tokio::join!(
                 Box::pin(self.write_in_time(self.write_status(&decision.status))),
@@ -94,7 +96,8 @@ impl Job<'_> {
             return written;
         }
         self.publish_all(decision).await;
-        self.write_status(&decision.status).await
+        let writing = self.write_status(&decision.status);
+        if is_deleted { Box::pin(self.write_in_time(writing)).await } else { writing.await }
     }
 
     /// Gives up on a status that is not written within its time limit.
@@ -110,9 +113,10 @@ impl Job<'_> {
 
     async fn carry_out(&self, decision: &Decision) -> Result<(), ExecutionError> {
         let mut postponed = None;
-        if let Err(error) = self.report(decision).await {
+        let is_deleted = self.observed.world.object.deletion.is_some();
+        if let Err(error) = self.report(decision, is_deleted).await {
             // After a conflict the decision is made again.
-            if !decision.only_clears_up() || error.is_stale() || error.is_guarded() {
+            if !(is_deleted || decision.only_clears_up()) || error.is_stale() || error.is_guarded() {
                 return Err(error.into());
             }
             tracing::warn!(%error, "failed to write the status; continuing without it");
@@ -160,7 +164,7 @@ impl Job<'_> {
         } else {
             let actions =
                 if needs_record { decision.actions_without_record() } else { decision.actions.clone() };
-            tokio::join!(Box::pin(self.try_all(&actions)), Box::pin(self.report(decision)))
+            tokio::join!(Box::pin(self.try_all(&actions)), Box::pin(self.report(decision, true)))
         };
         let reported = written.is_ok();
         acted.and(written).map_err(|error| ExecutionError { error, taints: false, reported })
@@ -254,9 +258,10 @@ impl Job<'_> {
             Action::DeleteAgentConfig { node } => self.delete_agent_config(self.link()?, node).await,
             Action::DisableSchedule => self.disable_schedule().await,
             Action::ClearReclaimRequest { node } => self.clear_reclaim_request(self.link()?, node).await,
-            Action::Publish(event) => {
-                Ok(if self.publish(event).await { ActionOutcome::Done } else { ActionOutcome::Unpublished })
-            }
+            Action::Publish(event) => Ok(match self.publish(event).await {
+                Publication::New => ActionOutcome::Done,
+                Publication::Known | Publication::Failed => ActionOutcome::Unpublished,
+            }),
         }
     }
 

@@ -9,7 +9,7 @@ pub(super) enum ActionOutcome {
     Done,
     /// A disruption budget or a webhook does not allow the eviction now. It is retried later.
     Blocked,
-    /// The event could not be published. Nothing relies on it.
+    /// The event could not be published, or had been before. Nothing relies on it.
     Unpublished,
 }
 

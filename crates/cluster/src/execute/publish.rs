@@ -12,25 +12,36 @@ use kube::Api;
 use kube::api::PostParams;
 use serde_json::json;
 
+/// The result of publishing an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Publication {
+    /// It was created.
+    New,
+    /// It had been created before.
+    Known,
+    /// It could not be created.
+    Failed,
+}
+
 impl Job<'_> {
-    /// Publishes an event. A failure is logged, and never fails a reconcile: it returns false.
-    pub(super) async fn publish(&self, event: &Event) -> bool {
+    /// Publishes an event. A failure is logged, and never fails a reconcile.
+    pub(super) async fn publish(&self, event: &Event) -> Publication {
         let reason = event.reason.as_str();
         let object = match serde_json::from_value(self.event(event, self.caches.connection.now())) {
             Ok(object) => object,
             Err(error) => {
                 tracing::warn!(%error, reason, "failed to serialize an event");
-                return false;
+                return Publication::Failed;
             }
         };
         let api: Api<KubeEvent> = Api::namespaced(self.caches.client.clone(), &self.key.namespace);
         match api.create(&PostParams::default(), &object).await {
-            Ok(_) => true,
+            Ok(_) => Publication::New,
             // The name is derived from the cause: the same event has been published before.
-            Err(kube::Error::Api(status)) if status.code == 409 => true,
+            Err(kube::Error::Api(status)) if status.code == 409 => Publication::Known,
             Err(error) => {
                 tracing::warn!(error = explain(&error), reason, "event could not be published");
-                false
+                Publication::Failed
             }
         }
     }

@@ -5,9 +5,11 @@ use crate::cache::project::{AgentConfigFacts, MachineFacts, NodeFacts, PodFacts}
 use crate::cache::store::{Item, SyncState};
 use crate::cache::workload::{WorkloadLink, node_key};
 use crate::transport::key::ObjectKey;
+use crate::transport::valid_name::is_subdomain;
 use crate::view::observed::Lookups;
 use five_spot_api::condition::{ConditionType, Reason};
 use five_spot_api::{ScheduledMachineStatus, WorkloadCluster};
+use five_spot_core::action::NodeRef;
 use five_spot_core::world::{
     AgentConfigView, FormerNode, NodeFact, NodeName, NodeView, PodDrain, PodView, ResourceVersion,
 };
@@ -24,8 +26,13 @@ pub(super) fn node_fact(
     let Some(name) = &machine.node else { return NodeFact::NotYet };
     let is_witness = is_witness(link.identity().as_deref(), seen_in);
     let Some(Item { version, view: facts }) = link.nodes.get(&node_key(name)) else {
-        // Cluster API reads the Node itself: as long as it sees the Node, one of the two reads the wrong cluster.
-        return if machine.node_healthy || !is_witness { NodeFact::Unknown } else { NodeFact::Gone };
+        if !is_witness {
+            return NodeFact::Unknown;
+        }
+        // Cluster API looks for the provider ID, whatever the name: as long as it sees a Node that is not here, one of the
+        // two reads the wrong cluster.
+        let without = if machine.node_healthy { NodeFact::Unknown } else { NodeFact::Gone };
+        return renamed(machine, link).map_or(without, NodeFact::Renamed);
     };
     if facts.provider_id.is_none() || facts.provider_id != machine.provider_id {
         return if is_witness { NodeFact::Mismatch { name: name.clone() } } else { NodeFact::Unknown };
@@ -35,6 +42,16 @@ pub(super) fn node_fact(
     let pods = pods.map(|store| store.select(|_, pod| is_there(pod).then(|| pod_view(pod, link, memory))));
     let view = node_view(name.clone(), version, facts, object);
     NodeFact::Found(NodeView { pods, drain_rules_resolved, ..view })
+}
+
+/// The Node with the provider ID of the Machine, under whatever name.
+fn renamed(machine: &MachineFacts, link: &WorkloadLink) -> Option<NodeRef> {
+    machine.provider_id.as_ref()?;
+    let nodes = link.nodes.select(|key, node| {
+        let is_it = node.provider_id == machine.provider_id && is_subdomain(&key.name);
+        is_it.then(|| NodeRef { name: NodeName::from(&*key.name), uid: node.uid.clone() })
+    });
+    nodes.into_iter().min_by(|one, other| one.name.cmp(&other.name))
 }
 
 /// Returns true if a Node that the cluster does not have is gone: it is the cluster in which the Node was last seen, as far as

@@ -1,7 +1,7 @@
 //! The facts that decide which object is reconciled first.
 
 use crate::cache::caches::{Caches, machine_key};
-use crate::cache::references::workload_of;
+use crate::cache::references::{WorkloadKey, workload_of};
 use crate::cache::workload::node_key;
 use crate::transport::key::ObjectKey;
 
@@ -31,7 +31,12 @@ pub fn queue_facts(caches: &Caches, key: &ObjectKey) -> QueueFacts {
     let machine = caches.machines.view(&machine_key(key));
     let node = machine.as_ref().and_then(|machine| machine.node.as_ref());
     let is_requested = || {
-        let link = caches.open_link(&workload_of(key, &object))?;
+        let cluster = workload_of(key, &object);
+        // A Node of that name in the management cluster is somebody else's, unless the operator allows it.
+        if cluster == WorkloadKey::Management && !caches.allows_management_nodes(&key.namespace) {
+            return None;
+        }
+        let link = caches.open_link(&cluster)?;
         link.nodes.view(&node_key(node?))?.reclaim
     };
     let policy = caches.settings.policy;

@@ -7,7 +7,7 @@ use super::reclaim::Reclaim;
 use super::situation::Situation;
 use crate::world::PauseLevel;
 use five_spot_api::condition::Reason;
-use five_spot_api::names::{self, annotation};
+use five_spot_api::names::annotation;
 
 /// The scope of a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,15 +61,28 @@ fn requested(situation: &Situation<'_>) -> Option<Pause> {
     } else if world.object.capi_paused {
         (Reason::CapiAnnotation, format!("annotation {capi} on ScheduledMachine {namespace}/{name}"))
     } else if machine_paused(situation) {
-        let machine = names::machine(name);
-        (Reason::CapiAnnotation, format!("annotation {capi} on Machine {namespace}/{machine}"))
+        return Some(by_machine(situation));
     } else if cluster_paused(situation) {
-        let cluster = situation.valid().map_or("", |spec| spec.cluster_name.as_str());
-        (Reason::ClusterPaused, format!("spec.paused of Cluster {namespace}/{cluster}"))
+        return Some(by_cluster(situation));
     } else {
         return None;
     };
     Some(Pause { reason, by })
+}
+
+fn by_machine(situation: &Situation<'_>) -> Pause {
+    let (namespace, machine) = (&situation.world.object.namespace, situation.machine_name());
+    let annotation = annotation::CAPI_PAUSED;
+    Pause {
+        reason: Reason::CapiAnnotation,
+        by: format!("annotation {annotation} on Machine {namespace}/{machine}"),
+    }
+}
+
+fn by_cluster(situation: &Situation<'_>) -> Pause {
+    let namespace = &situation.world.object.namespace;
+    let cluster = situation.valid().map_or("", |spec| spec.cluster_name.as_str());
+    Pause { reason: Reason::ClusterPaused, by: format!("spec.paused of Cluster {namespace}/{cluster}") }
 }
 
 fn machine_paused(situation: &Situation<'_>) -> bool {
@@ -80,10 +93,16 @@ fn cluster_paused(situation: &Situation<'_>) -> bool {
     situation.world.cluster.as_ref().is_some_and(|cluster| cluster.paused)
 }
 
-/// Returns true if Cluster API ignores the deletion of the Machine because it is paused.
-pub(super) fn holds_up_cluster_api(situation: &Situation<'_>) -> bool {
-    let going = situation.world.machine.ours().is_some_and(|machine| machine.terminating);
-    going && (machine_paused(situation) || cluster_paused(situation))
+/// Returns the pauses because of which Cluster API ignores the deletion of the Machine, if there are any. 5-Spot's own annotation
+/// is none of them.
+pub(super) fn of_cluster_api(situation: &Situation<'_>) -> Option<Pause> {
+    situation.world.machine.ours().filter(|machine| machine.terminating)?;
+    let of_machine = machine_paused(situation).then(|| by_machine(situation));
+    let of_cluster = cluster_paused(situation).then(|| by_cluster(situation));
+    let both: Vec<Pause> = of_machine.into_iter().chain(of_cluster).collect();
+    let reason = both.first()?.reason;
+    let by: Vec<&str> = both.iter().map(|pause| pause.by.as_str()).collect();
+    Some(Pause { reason, by: by.join(" and ") })
 }
 
 /// Returns true if the actions of a graceful shutdown or of a wait for a node are held back. No timer runs meanwhile: it starts

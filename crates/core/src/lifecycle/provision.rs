@@ -209,6 +209,9 @@ fn takedown_reason(world: &World, spec: &ValidSpec, machine: &MachineView) -> Op
     }
 }
 
+/// The time between two looks for a Node that Cluster API reports as healthy and that the workload cluster does not have.
+const LOOK_FOR_NODE_EVERY: SignedDuration = SignedDuration::from_secs(20);
+
 /// Records the join of the node. Returns false if the time to join, or to return, is over and the node is not there.
 fn joins_in_time(
     situation: &Situation<'_>,
@@ -225,8 +228,19 @@ fn joins_in_time(
             return stop_waiting(draft);
         }
         // Whether the node has joined is unknown. The time to join starts when it is known.
-        NodeFact::Unknown => return stop_waiting(draft),
-        NodeFact::Found(_) | NodeFact::NotYet | NodeFact::Gone | NodeFact::Mismatch { .. } => {}
+        NodeFact::Unknown => {
+            if matches!(situation.world.workload, Workload::Reachable(_)) {
+                // No watch event names this object if its machine appears under another name.
+                let again = situation.now.saturating_add(LOOK_FOR_NODE_EVERY).unwrap_or(Timestamp::MAX);
+                draft.wake(situation, again);
+            }
+            return stop_waiting(draft);
+        }
+        NodeFact::Found(_)
+        | NodeFact::NotYet
+        | NodeFact::Gone
+        | NodeFact::Renamed(_)
+        | NodeFact::Mismatch { .. } => {}
     }
     // The creation timestamp of the Machine comes from the clock of the API server. If that is behind ours by more than
     // `joinTimeout`, every Machine would be given up, so the time is measured by our own clock.

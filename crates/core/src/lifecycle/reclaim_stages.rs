@@ -76,6 +76,7 @@ fn has_lost_node(situation: &Situation<'_>, uid: &str) -> bool {
     match &situation.world.node {
         NodeFact::Gone => true,
         NodeFact::Found(node) => node.uid.as_str() != uid,
+        NodeFact::Renamed(node) => node.uid.as_str() != uid,
         NodeFact::NotYet | NodeFact::Unknown | NodeFact::Mismatch { .. } => false,
     }
 }

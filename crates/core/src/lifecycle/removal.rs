@@ -3,7 +3,7 @@
 use super::demand::UnwantedBy;
 use super::draft::{Draft, Stage};
 use super::fault::FaultKind;
-use super::situation::{Situation, instant};
+use super::situation::{Situation, floor, instant};
 use crate::action::{Action, Event, EventCause, NodeRef};
 use crate::drain;
 use crate::text;
@@ -12,6 +12,12 @@ use five_spot_api::OnTimeout;
 use five_spot_api::event::EventReason;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+/// The maximum length of what blocks a drain in the event about its forced end, in bytes. The event has room for 1,024.
+const MAX_OBSTACLE: usize = 400;
+
+/// The maximum length of the report of a forced end, in bytes. The log and the audit trail show all of it.
+const MAX_FORCED: usize = 4096;
 
 /// The time between two reads of a Node that seems to have outlived its Machine, while its cluster does not respond.
 const FORMER_NODE_READ_EVERY: SignedDuration = SignedDuration::from_secs(20);
@@ -83,14 +89,15 @@ pub(super) fn shut_down(situation: &Situation<'_>, draft: &mut Draft) {
     if machine.terminating {
         return skip_late_drain(situation, machine, draft);
     }
-    let recorded = situation.past(draft.facts.shutdown_started_at.as_ref());
+    let recorded =
+        situation.past(draft.facts.shutdown_started_at.as_ref()).or_else(|| unrecorded_start(situation));
     let started_at = recorded.filter(|_| !draft.timers_stand_still).unwrap_or(situation.second);
     draft.facts.shutdown_started_at = Some(Time(started_at));
     let deadline = deadline(situation, started_at);
     draft.wake(situation, deadline);
     match &situation.world.node {
         NodeFact::NotYet | NodeFact::Gone | NodeFact::Mismatch { .. } => delete_machine(machine, draft),
-        NodeFact::Unknown => {
+        NodeFact::Unknown | NodeFact::Renamed(_) => {
             let obstacle = Obstacle { what: unknown_node(situation), pods: &[] };
             overdue(situation, machine, deadline, &obstacle, draft);
         }
@@ -107,23 +114,38 @@ pub(super) fn shut_down(situation: &Situation<'_>, draft: &mut Draft) {
     }
 }
 
+/// Returns the start of the shutdown of a deleted object whose status cannot be written: its deadline applies all the same.
+fn unrecorded_start(situation: &Situation<'_>) -> Option<Timestamp> {
+    let deleted = situation.world.object.deletion?.since;
+    let since = floor(situation.world.unrecorded_since?).max(floor(deleted));
+    (since <= situation.second).then_some(since)
+}
+
 /// Tells Cluster API to skip its drain of a Machine that is already being deleted, when `onTimeout: Force` requires it.
 fn skip_late_drain(situation: &Situation<'_>, machine: &MachineView, draft: &mut Draft) {
-    let started_at = draft.facts.shutdown_started_at.as_ref().map(instant);
+    let recorded = draft.facts.shutdown_started_at.as_ref().map(instant);
+    let started_at = recorded.or_else(|| unrecorded_start(situation));
     let Some(started_at) = started_at.filter(|_| situation.handling().on_timeout == OnTimeout::Force) else {
         return;
     };
     let deadline = deadline(situation, started_at);
     draft.wake(situation, deadline);
+    // The pods are named when the time is over.
+    draft.watch_pods = !machine.drain_excluded;
     if situation.now < deadline {
         return;
     }
+    let left = situation.world.node.found().and_then(|node| {
+        let pods = node.pods.as_ref()?;
+        Some(drain::leaving(pods, node.readiness, started_at, situation.now))
+    });
     let is_empty = situation.world.node == NodeFact::NotYet
+        || left.as_ref().is_some_and(Vec::is_empty)
         || draft.facts.drain.as_ref().is_some_and(|drain| drain.evicted >= drain.total);
+    let left = left.unwrap_or_default();
     if !machine.drain_excluded && !is_empty {
         let what = "Cluster API has not drained its node; 5-Spot makes it skip its drain".to_owned();
-        let recorded = draft.facts.shutdown_started_at.as_ref();
-        let event = drain_forced(&Obstacle { what, pods: &[] }, recorded, deadline, situation);
+        let event = drain_forced(&Obstacle { what, pods: &left }, started_at, deadline, situation);
         draft.act(Action::Publish(event));
     }
     delete_without_drain(machine, true, draft);
@@ -179,8 +201,14 @@ fn empty(
     overdue(situation, machine, pace.deadline, &Obstacle { what, pods: &pods }, draft);
 }
 
-/// Returns the reason why a node whose state is unknown cannot be drained.
+/// Returns the reason why a node whose state is unknown, or that has another name, cannot be drained.
 fn unknown_node(situation: &Situation<'_>) -> String {
+    if let NodeFact::Renamed(node) = &situation.world.node {
+        return format!(
+            "the machine is in the cluster as node {} now, which Cluster API does not drain; drain and delete that Node",
+            node.name
+        );
+    }
     let cause = match &situation.world.workload {
         Workload::Unusable { message, .. } => message.as_str(),
         Workload::Pending(_) => "the workload cluster has not responded yet",
@@ -214,7 +242,7 @@ fn overdue(
     match situation.handling().on_timeout {
         OnTimeout::Force => {
             draft.actions.clear();
-            let started_at = draft.facts.shutdown_started_at.as_ref();
+            let started_at = draft.facts.shutdown_started_at.as_ref().map_or(situation.second, instant);
             draft.act(Action::Publish(drain_forced(obstacle, started_at, deadline, situation)));
             delete_without_drain(machine, true, draft);
         }
@@ -230,7 +258,7 @@ fn overdue(
 /// Returns the event for a drain that `onTimeout: Force` ends, with the pods that are still on the node.
 fn drain_forced(
     obstacle: &Obstacle<'_>,
-    started_at: Option<&Time>,
+    started_at: Timestamp,
     deadline: Timestamp,
     situation: &Situation<'_>,
 ) -> Event {
@@ -240,14 +268,16 @@ fn drain_forced(
         0 => String::new(),
         count => format!(" with {} on its node: {}", text::counted(count, "pod"), names.join(", ")),
     };
+    // The obstacle comes first: an event is cut, and the names of twenty pods may be all that fits.
+    let note = format!(
+        "Drain deadline {deadline} passed and drain.onTimeout is Force: {}; deleting Machine {}{lost}",
+        text::bounded(&obstacle.what, MAX_OBSTACLE),
+        situation.machine_name(),
+    );
     Event {
         reason: EventReason::DrainForced,
-        note: format!(
-            "Drain deadline {deadline} passed and drain.onTimeout is Force: deleting Machine {}{lost} ({})",
-            situation.machine_name(),
-            obstacle.what
-        ),
-        cause: EventCause::Instant(started_at.map_or(situation.second, instant)),
+        note: text::bounded(&note, MAX_FORCED).into_owned(),
+        cause: EventCause::Instant(started_at),
     }
 }
 

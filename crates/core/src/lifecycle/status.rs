@@ -8,7 +8,7 @@ use super::draft::{Draft, Stage};
 use super::situation::Situation;
 use super::upkeep;
 use crate::text;
-use crate::world::{FormerNode, NodeFact, ProviderView, Slot};
+use crate::world::{FormerNode, NodeFact, NodeName, ProviderView, Slot, Uid};
 pub(super) use conditions::was_wanted;
 use five_spot_api::condition::Reason;
 use five_spot_api::names;
@@ -180,15 +180,21 @@ fn node_ref(situation: &Situation<'_>) -> Option<ObjectRef> {
         return recorded.filter(|_| world.former_node != FormerNode::Gone);
     }
     match &world.node {
-        NodeFact::Found(node) => Some(ObjectRef {
-            api_version: "v1".to_owned(),
-            kind: "Node".to_owned(),
-            namespace: None,
-            name: node.name.as_str().to_owned(),
-            uid: Some(node.uid.as_str().to_owned()),
-        }),
+        NodeFact::Found(node) => Some(reference_to(&node.name, &node.uid)),
+        // Cluster API deletes the Node that it names, not this one: it may outlive its Machine.
+        NodeFact::Renamed(node) => Some(reference_to(&node.name, &node.uid)),
         NodeFact::Unknown => recorded,
         NodeFact::NotYet | NodeFact::Gone | NodeFact::Mismatch { .. } => None,
+    }
+}
+
+fn reference_to(node: &NodeName, uid: &Uid) -> ObjectRef {
+    ObjectRef {
+        api_version: "v1".to_owned(),
+        kind: "Node".to_owned(),
+        namespace: None,
+        name: node.as_str().to_owned(),
+        uid: Some(uid.as_str().to_owned()),
     }
 }
 

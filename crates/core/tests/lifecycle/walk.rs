@@ -81,7 +81,11 @@ fn disturb(simulation: &mut Simulation, disturbance: Disturbance) -> bool {
         Disturbance::Reclaim if simulation.world.node.found().is_some() => simulation.ask_for_reclaim(),
         Disturbance::NodeLost => match &mut simulation.world.node {
             NodeFact::Found(node) => node.readiness = Readiness::Unreachable,
-            NodeFact::NotYet | NodeFact::Gone | NodeFact::Unknown | NodeFact::Mismatch { .. } => {
+            NodeFact::NotYet
+            | NodeFact::Gone
+            | NodeFact::Unknown
+            | NodeFact::Renamed(_)
+            | NodeFact::Mismatch { .. } => {
                 return false;
             }
         },

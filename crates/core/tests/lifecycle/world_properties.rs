@@ -7,7 +7,7 @@ use five_spot_api::{
     DrainStatus, JoinStatus, NodeTaint, OnTimeout, OverrideSpec, OverrideState, Phase, ReclaimRecord,
     ReclaimResume, ReclaimStages, ScheduledMachineSpec, ScheduledMachineStatus, TaintEffect, WorkloadCluster,
 };
-use five_spot_core::action::Action;
+use five_spot_core::action::{Action, NodeRef};
 use five_spot_core::world::{
     AgentConfigView, Brake, ClusterView, DeletionView, EvictionAttempt, Failure, Failures, FormerNode,
     MachineView, NodeFact, NodeView, ObjectView, PauseLevel, PodDrain, PodId, PodTermination, PodView,
@@ -205,6 +205,7 @@ fn node_fact() -> impl Strategy<Value = NodeFact> {
         2 => Just(NodeFact::NotYet),
         1 => Just(NodeFact::Gone),
         1 => Just(NodeFact::Unknown),
+        1 => Just(NodeFact::Renamed(NodeRef { name: "desk-2".into(), uid: "node-2".into() })),
         1 => Just(NodeFact::Mismatch { name: "desk-1".into() }),
         6 => node().prop_map(NodeFact::Found),
     ]

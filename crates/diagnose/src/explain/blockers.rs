@@ -438,6 +438,15 @@ fn node(subject: &Subject<'_>) -> Option<Blocker> {
             };
             Some(blocker(what, evidence, vec![describe]))
         }
+        NodeFact::Renamed(node) => Some(blocker(
+            format!("the machine is in the cluster under another name, as node {}", node.name),
+            evidence,
+            in_workload_cluster(
+                "in the workload cluster:",
+                format!("kubectl describe {}", target("node", node.name.as_str())),
+            )
+            .to_vec(),
+        )),
         NodeFact::Mismatch { name } => Some(blocker(
             format!("node {name} does not belong to the Machine"),
             evidence,

@@ -260,6 +260,7 @@ fn node(subject: &Subject<'_>) -> Option<String> {
     let world = subject.world;
     match &world.node {
         NodeFact::Found(node) => Some(node.name.to_string()),
+        NodeFact::Renamed(node) => Some(node.name.to_string()),
         NodeFact::Mismatch { name } => Some(name.to_string()),
         NodeFact::Unknown => world.status.node_ref.as_ref().map(|node| node.name.clone()),
         NodeFact::NotYet | NodeFact::Gone => match world.former_node {

@@ -179,6 +179,7 @@ impl ClusterApi {
         facts: Facts,
         contract: Contract,
     ) -> kube::Result<Next> {
+        let facts = facts.with_named_node();
         if let Some(pause) = self.until_next_pass(key) {
             return Ok(Some(pause));
         }
@@ -279,10 +280,7 @@ fn observe(key: &ObjectKey, context: &ActorContext) -> Option<Facts> {
     let cluster = spec["clusterName"]
         .as_str()
         .and_then(|name| context.get(&context.kind(CORE_GROUP, "Cluster")?.key(&key.namespace, name)));
-    let node = spec["providerID"].as_str().and_then(|id| {
-        let mut nodes = context.list(&Kind::node(), "");
-        nodes.find(|(_, node)| node.data["spec"]["providerID"] == id).map(|(_, node)| node.clone())
-    });
+    let node = spec["providerID"].as_str().and_then(|id| node_of(id, key, &machine, context));
     Some(Facts {
         control_plane: cluster
             .as_ref()
@@ -294,6 +292,26 @@ fn observe(key: &ObjectKey, context: &ActorContext) -> Option<Facts> {
         node,
         machine,
     })
+}
+
+/// The Node with the provider ID of a Machine: the one that it names, else one that no other Machine names. In a double loan
+/// two machines have the same ID.
+fn node_of(
+    id: &str,
+    key: &ObjectKey,
+    machine: &DynamicObject,
+    context: &ActorContext,
+) -> Option<Arc<DynamicObject>> {
+    let names = |machine: &DynamicObject, node: &DynamicObject| {
+        machine.data["status"]["nodeRef"]["name"] == node.name_any()
+    };
+    let is_taken = |node: &DynamicObject| {
+        context.list(&key.kind, &key.namespace).any(|(other, one)| other != key && names(one, node))
+    };
+    let nodes = context.list(&Kind::node(), "").map(|(_, node)| node);
+    let with_id = nodes.filter(|node| node.data["spec"]["providerID"] == id);
+    let own = with_id.filter(|node| names(machine, node) || !is_taken(node));
+    own.min_by_key(|node| !names(machine, node)).cloned()
 }
 
 /// Returns true if the Cluster of a Machine has a control plane that Cluster API manages and that is not

@@ -22,6 +22,7 @@ pub(super) use actor::ClusterApi;
 pub use definitions::crds;
 pub use shape::Contract;
 
+use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use std::sync::Arc;
 
@@ -38,6 +39,15 @@ struct Facts {
     infrastructure: Option<Arc<DynamicObject>>,
     /// The Node with the provider ID of the Machine.
     node: Option<Arc<DynamicObject>>,
+}
+
+impl Facts {
+    /// The same without a Node that the Machine does not name: Cluster API drains and deletes a Node by its name.
+    fn with_named_node(mut self) -> Self {
+        let named = &self.machine.data["status"]["nodeRef"]["name"];
+        self.node = self.node.filter(|node| named.is_null() || *named == node.name_any());
+        self
+    }
 }
 
 #[cfg(test)]

@@ -25,7 +25,10 @@ pub(super) fn status(facts: &Facts, contract: Contract, leaving: Option<&Leaving
     let mut status = contract.readiness(has_data, is_provisioned);
     status["phase"] = phase(facts, has_data, is_provisioned).into();
     if let Some(node) = facts.node.as_ref() {
-        status["nodeRef"] = contract.node_reference(node);
+        // Cluster API names a Node once. One that joins later under another name does not replace it.
+        if machine.data["status"]["nodeRef"].is_null() {
+            status["nodeRef"] = contract.node_reference(node);
+        }
         status["nodeInfo"] = node.data["status"]["nodeInfo"].clone();
     }
     if let Some(addresses) = facts.infrastructure.as_ref().map(|object| &object.data["status"]["addresses"]) {

@@ -19,6 +19,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         reclaim_waits_for_the_annotation => 5,
         node_replaced_under_its_name => 2,
         node_of_another_machine_under_its_name => 2,
+        node_renamed => 25,
     ]
 }
 
@@ -138,6 +139,37 @@ async fn node_of_another_machine_under_its_name(env: &dyn Environment) -> anyhow
     Ok(Ending::phase(subject.name(), "Disabled").machines(1, 1))
 }
 
+/// The same machine under another name: Cluster API keeps naming the Node that is gone. It counts as lost, and the other one is
+/// left alone, and not forgotten when the Machine is gone.
+async fn node_renamed(env: &dyn Environment) -> anyhow::Result<Ending> {
+    let subject = Subject::lent(env, json!({})).await?;
+    let node = subject.node().await?;
+    let before = env.get(NODE, &node).await?;
+    let renamed = format!("{node}-renamed");
+    env.delete(NODE, &node).await?;
+    env.until_gone(NODE, &node).await?;
+    join(env, &before, &renamed, &before["spec"]["providerID"]).await?;
+    let names_it = |object: &Value| {
+        let ready = condition(object, "MachineReady");
+        let message = ready["message"].as_str().unwrap_or_default();
+        ready["status"] == "False"
+            && ready["reason"] == "NodeLost"
+            && message.contains(&renamed)
+            && object["status"]["nodeRef"]["name"] == renamed.as_str()
+    };
+    let lost = subject.until("to report the lost Node by its new name", names_it).await?;
+    ensure!(lost["status"]["phase"] == "Active", "{lost}");
+    ensure!(!lost["status"]["join"]["waitingSince"].is_null(), "joinTimeout runs: {lost}");
+    let untouched = |node: &Value| node["spec"]["unschedulable"].is_null();
+    env.lasts(NODE, &renamed, "being left alone", Duration::from_secs(5), untouched).await?;
+    subject.set(json!({"killSwitch": true})).await?;
+    subject.until_condition("MachineReady", "False", "NodeLeftBehind").await?;
+    env.delete(NODE, &renamed).await?;
+    let forgotten = |object: &Value| object["status"]["nodeRef"].is_null();
+    subject.until("to forget the Node that is gone", forgotten).await?;
+    Ok(Ending::phase(subject.name(), "Terminated").machines(1, 1))
+}
+
 fn count_of_node_writes(env: &dyn Environment) -> anyhow::Result<usize> {
     Ok(env.writes()?.iter().filter(|write| write.resource == "nodes").count())
 }
@@ -148,13 +180,18 @@ pub(crate) async fn replace(
     before: &Value,
     provider_id: &Value,
 ) -> anyhow::Result<()> {
-    let metadata = &before["metadata"];
-    let name = metadata["name"].as_str().unwrap_or_default();
+    let name = before["metadata"]["name"].as_str().unwrap_or_default();
     env.delete(NODE, name).await?;
     env.until_gone(NODE, name).await?;
+    join(env, before, name, provider_id).await
+}
+
+/// Registers a Node under this name, for the machine with this id.
+async fn join(env: &dyn Environment, before: &Value, name: &str, provider_id: &Value) -> anyhow::Result<()> {
     // This marks the Node for the kubelets of the real control plane.
     let annotations = json!({"kwok.x-k8s.io/node": "fake"});
-    let metadata = json!({"name": name, "labels": metadata["labels"], "annotations": annotations});
+    let labels = &before["metadata"]["labels"];
+    let metadata = json!({"name": name, "labels": labels, "annotations": annotations});
     env.create(NODE, json!({"metadata": metadata, "spec": {"providerID": provider_id}})).await?;
     let ready = |node: &Value| condition(node, "Ready")["status"] == "True";
     env.until(NODE, name, "to be Ready", ready).await.map(drop)

@@ -79,7 +79,11 @@ async fn run(env: &InMemory, field: Field, seed: u64) -> anyhow::Result<bool> {
 /// A task for which the controller reads the fields and reports the result.
 async fn give_work(env: &dyn Environment, subject: &Subject<'_>, chance: &mut Ids) -> anyhow::Result<()> {
     match chance.below(4) {
-        0 => subject.set(json!({"schedule": {"enabled": false}})).await,
+        0 => {
+            let drain = json!({"onTimeout": if chance.chance(500) { "Force" } else { "Error" }});
+            let soon = json!({"schedule": {"enabled": false}, "drain": drain, "nodeDrainTimeout": "1s"});
+            subject.set(soon).await
+        }
         1 => subject.set(override_until("down", env.in_seconds(36_000))).await,
         2 => env.delete(MACHINE, &subject.machine()).await,
         _ => {

@@ -126,6 +126,10 @@ impl Cell {
         if let Some(bound) = machine_deleted {
             let (machine, is_deleted) = (subject.machine(), |machine: &Value| !stays(machine));
             within(env, begun, bound, (MACHINE, &machine), "to be deleted", is_deleted).await?;
+            if !env.pace().is_virtual {
+                let passed = env.now().duration_since(begun).as_secs_f64();
+                println!("{self}: the DELETE of the Machine was accepted after {passed:.1} s");
+            }
         }
         if self.emergency == Emergency::Reclaim {
             let is_off = |object: &Value| object["spec"]["schedule"]["enabled"] == false;

@@ -91,16 +91,13 @@ fn holds_reclaim(obstacle: Obstacle) -> bool {
         || matches!(obstacle, Obstacle::PodsWithFinalizers | Obstacle::Impaired(Impairment::SlowManagement))
 }
 
-/// Returns true if a graceful drain cannot be carried out or recorded, or is held back on purpose.
+/// Returns true if a graceful drain cannot be carried out, or is held back on purpose.
 fn holds_drain(obstacle: Obstacle) -> bool {
     obstacle.hides_node()
         || obstacle.pauses()
-        || obstacle.refuses_status()
         || matches!(
             obstacle,
-            Obstacle::ProviderKindGone
-                | Obstacle::Impaired(Impairment::SlowManagement)
-                | Obstacle::NodeNotReady
+            Obstacle::Impaired(Impairment::SlowManagement)
                 | Obstacle::PodsStuck
                 | Obstacle::PodsWithFinalizers
         )

@@ -194,6 +194,19 @@ fn machine_ready(situation: &Situation<'_>, draft: &Draft) -> ConditionValue {
             Reason::NoNodeYet,
             format!("the node of Machine {name} does not exist"),
         ),
+        NodeFact::Renamed(node) => ConditionValue::new(
+            false,
+            if situation.has_joined(machine) { Reason::NodeLost } else { Reason::NoNodeYet },
+            format!(
+                "the node that Cluster API names for Machine {name} is gone; its machine is in the cluster as node {} now{}",
+                node.name,
+                if is_lost {
+                    ", and the Machine is replaced unless its node returns within joinTimeout"
+                } else {
+                    ""
+                }
+            ),
+        ),
         NodeFact::Mismatch { name: node } => ConditionValue::new(
             false,
             if is_lost { Reason::NodeLost } else { Reason::NoNodeYet },
@@ -386,15 +399,17 @@ fn drained(draft: &Draft) -> Option<ConditionValue> {
 }
 
 fn paused(situation: &Situation<'_>, draft: &Draft) -> ConditionValue {
+    if let Some(Pause { reason, by }) = pause::of_cluster_api(situation) {
+        let machine = situation.machine_name();
+        let message = format!(
+            "Machine {machine} is being deleted, but Cluster API ignores the deletion because of {by}; remove the pause to let it continue"
+        );
+        return ConditionValue::new(true, reason, message);
+    }
     let Some(Pause { reason, by }) = pause::cause(situation, draft) else {
         return ConditionValue::new(false, Reason::NotPaused, "not paused");
     };
-    let message = if pause::holds_up_cluster_api(situation) {
-        let machine = situation.machine_name();
-        format!(
-            "Machine {machine} is being deleted, but Cluster API ignores the deletion because of {by}; remove the pause to let it continue"
-        )
-    } else if draft.held_back.is_empty() {
+    let message = if draft.held_back.is_empty() {
         format!("paused by {by}; no changes are held back at the moment")
     } else {
         let actions: Vec<String> = draft.held_back.iter().map(ToString::to_string).collect();

@@ -72,7 +72,7 @@ fn active(situation: &Situation<'_>) -> String {
     match &situation.world.node {
         NodeFact::Found(node) => format!("Machine {machine} is lent as node {}", node.name),
         NodeFact::Unknown => format!("Machine {machine} exists, but the state of its node is unknown"),
-        NodeFact::NotYet | NodeFact::Gone | NodeFact::Mismatch { .. } => {
+        NodeFact::NotYet | NodeFact::Gone | NodeFact::Renamed(_) | NodeFact::Mismatch { .. } => {
             format!("Machine {machine} exists, but its node is not in the cluster")
         }
     }

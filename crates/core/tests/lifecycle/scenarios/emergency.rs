@@ -5,6 +5,7 @@ use crate::simulation::{Simulation, time};
 use five_spot_api::{Phase, WorkloadCluster};
 use five_spot_core::Evidence;
 use five_spot_core::action::Action;
+use five_spot_core::text;
 use five_spot_core::world::{NodeFact, PauseLevel, Slot, Workload, WorkloadProblem};
 
 fn names(actions: &[Action]) -> Vec<String> {
@@ -206,6 +207,71 @@ fn only_pause_all_stops_the_finalizer_timeout() {
 }
 
 #[test]
+fn a_forced_drain_names_the_budget_whatever_the_pods_are_called() {
+    let mut simulation = at_work();
+    simulation.force_on_timeout();
+    let names: Vec<String> = (0..25).map(|number| format!("web-{number:02}-{}", "x".repeat(200))).collect();
+    simulation.start_pods(&names.iter().map(String::as_str).collect::<Vec<&str>>());
+    simulation.budget_blocks = true;
+    simulation.provider_works = false;
+    simulation.now = time("2026-11-16T18:00:00Z");
+    simulation.settle();
+    simulation.take_notes();
+    simulation.advance_to("2026-11-16T18:05:00Z");
+    let notes = simulation.take_notes();
+    let forced = notes.iter().find_map(|note| note.strip_prefix("DrainForced: ")).expect("an event");
+    assert!(forced.len() <= 4096, "{} bytes", forced.len());
+    // What an event has room for.
+    let event = text::bounded(forced, text::MAX_NOTE);
+    for part in ["disruption budget", "with 25 pods on its node: shop/web-00-"] {
+        assert!(event.contains(part), "{part:?} in {event}");
+    }
+}
+
+#[test]
+fn a_paused_removal_names_the_pause_of_cluster_api() {
+    let mut simulation = at_work();
+    simulation.provider_works = false;
+    simulation.world.object.paused = Some(PauseLevel::Ordinary);
+    simulation.machine().capi_paused = true;
+    simulation.world.cluster.as_mut().unwrap().paused = true;
+    simulation.edit(|spec| spec.kill_switch = true);
+    simulation.settle();
+    assert!(simulation.machine().terminating);
+    assert_eq!(simulation.condition("Paused"), ("True", "CapiAnnotation"));
+    let condition = simulation.world.status.conditions.iter().find(|one| one.type_ == "Paused").unwrap();
+    let message = &condition.message;
+    assert!(!message.contains("5spot.finos.org/paused"), "{message}");
+    for part in ["cluster.x-k8s.io/paused on Machine team/desk-machine", "spec.paused of Cluster team/"] {
+        assert!(message.contains(part), "{part:?} in {message}");
+    }
+}
+
+#[test]
+fn a_deletion_keeps_its_deadline_while_status_is_refused() {
+    let mut simulation = at_work();
+    simulation.start_pods(&["web"]);
+    simulation.budget_blocks = true;
+    simulation.force_on_timeout();
+    simulation.provider_works = false;
+    simulation.delete_object();
+    simulation.world.unrecorded_since = Some(simulation.now);
+    // The next reconcile does not find what this one decided.
+    let decided = simulation.decide();
+    assert_eq!(decided.status.shutdown_started_at.as_ref().map(|time| time.0), Some(simulation.now));
+    let started = simulation.now;
+    simulation.now = time("2026-11-16T10:04:59Z");
+    let decided = simulation.decide();
+    assert_eq!(decided.status.shutdown_started_at.as_ref().map(|time| time.0), Some(started));
+    let deletes = |decision: &five_spot_core::Decision| {
+        decision.actions.iter().any(|action| matches!(action, Action::DeleteMachine { .. }))
+    };
+    assert!(!deletes(&decided));
+    simulation.now = time("2026-11-16T10:05:00Z");
+    assert!(deletes(&simulation.decide()));
+}
+
+#[test]
 fn a_forced_drain_names_the_pods_that_are_lost() {
     let mut simulation = at_work();
     simulation.force_on_timeout();
@@ -219,7 +285,7 @@ fn a_forced_drain_names_the_pods_that_are_lost() {
     let notes = simulation.take_notes();
     let forced = notes.iter().find(|note| note.starts_with("DrainForced: ")).expect("an event");
     assert!(
-        forced.contains("deleting Machine desk-machine with 2 pods on its node: shop/web-0, shop/web-1"),
+        forced.ends_with("; deleting Machine desk-machine with 2 pods on its node: shop/web-0, shop/web-1"),
         "{forced}"
     );
     assert!(forced.contains("disruption budget"), "{forced}");

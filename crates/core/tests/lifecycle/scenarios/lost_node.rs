@@ -4,6 +4,7 @@ use super::at_work;
 use crate::simulation::{Simulation, time};
 use five_spot_api::Phase;
 use five_spot_core::Evidence;
+use five_spot_core::action::NodeRef;
 use five_spot_core::world::{FormerNode, NodeFact, Readiness, Slot, Workload};
 use jiff::SignedDuration;
 
@@ -34,6 +35,48 @@ fn a_lost_node_is_reported_and_replaced_after_join_timeout() {
     assert_eq!(simulation.phase(), Phase::Error);
     assert_eq!(simulation.condition("Ready"), ("False", "JoinFailed"));
     assert_eq!(simulation.take_log(), ["make Cluster API skip its drain", "delete the Machine"]);
+}
+
+/// The machine of `at_work`, in the cluster under another name.
+fn renamed() -> NodeFact {
+    NodeFact::Renamed(NodeRef { name: "desk-1-renamed".into(), uid: "node-2".into() })
+}
+
+#[test]
+fn a_renamed_node_is_lost_and_its_machine_replaced() {
+    let mut simulation = at_work();
+    simulation.world.node = renamed();
+    simulation.provider_works = false;
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::Active);
+    assert_eq!(simulation.condition("MachineReady"), ("False", "NodeLost"));
+    let notes = simulation.take_notes();
+    assert!(
+        matches!(&*notes, [one] if one.starts_with("NodeLost: ") && one.contains("desk-1-renamed")),
+        "{notes:?}"
+    );
+    // Cluster API does not delete this one: it must not be forgotten.
+    let recorded = simulation.world.status.node_ref.clone().expect("the Node");
+    assert_eq!((recorded.name.as_str(), recorded.uid.as_deref()), ("desk-1-renamed", Some("node-2")));
+    simulation.advance_to("2026-11-16T10:19:59Z");
+    assert_eq!(simulation.take_log(), [""; 0]);
+    simulation.advance_to("2026-11-16T10:20:00Z");
+    assert_eq!(simulation.condition("Ready"), ("False", "JoinFailed"));
+    assert_eq!(simulation.take_log(), ["make Cluster API skip its drain", "delete the Machine"]);
+}
+
+#[test]
+fn a_renamed_node_is_not_taken_for_drained() {
+    let mut simulation = at_work();
+    simulation.world.node = renamed();
+    simulation.edit(|spec| spec.schedule.enabled = false);
+    simulation.settle();
+    assert_eq!(simulation.phase(), Phase::ShuttingDown);
+    assert_eq!(simulation.take_log(), [""; 0], "its pods run under the other name");
+    simulation.advance_to("2026-11-16T10:06:00Z");
+    assert_eq!(simulation.phase(), Phase::Error);
+    let message = simulation.world.status.message.clone().unwrap_or_default();
+    assert!(message.contains("node desk-1-renamed"), "{message}");
 }
 
 #[test]

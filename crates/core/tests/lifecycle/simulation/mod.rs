@@ -235,7 +235,11 @@ impl Simulation {
     pub fn node(&mut self) -> &mut NodeView {
         match &mut self.world.node {
             NodeFact::Found(node) => node,
-            other @ (NodeFact::NotYet | NodeFact::Gone | NodeFact::Unknown | NodeFact::Mismatch { .. }) => {
+            other @ (NodeFact::NotYet
+            | NodeFact::Gone
+            | NodeFact::Unknown
+            | NodeFact::Renamed(_)
+            | NodeFact::Mismatch { .. }) => {
                 panic!("no node: {other:?}")
             }
         }
