@@ -10,6 +10,11 @@ use tokio::runtime::Builder;
 /// Set by `cargo xtask campaign`, which runs more seeds.
 const CAMPAIGN_VARIABLE: &str = "FIVESPOT_CAMPAIGN";
 
+/// True if tests run at full size.
+pub fn is_campaign() -> bool {
+    std::env::var_os(CAMPAIGN_VARIABLE).is_some()
+}
+
 /// A generator of numbers that only depend on the seed: `SplitMix64`.
 pub struct Random(pub u64);
 
@@ -45,7 +50,7 @@ pub struct Seeds {
 
 impl Seeds {
     fn number(&self) -> u64 {
-        let default = if std::env::var_os(CAMPAIGN_VARIABLE).is_some() { self.campaign } else { self.sample };
+        let default = if is_campaign() { self.campaign } else { self.sample };
         std::env::var(self.variable).map_or(default, |text| {
             text.parse().unwrap_or_else(|_| panic!("{} is '{text}', not a number", self.variable))
         })
