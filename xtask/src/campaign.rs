@@ -16,7 +16,8 @@ const PROPERTY_CASES: (&str, &str) = ("PROPTEST_CASES", "2048");
 #[derive(clap::Args)]
 #[command(after_help = "\
 Without arguments, all campaigns run. For more, use `cargo xtask faults`, which tries every fault
-of every scenario, and PROPTEST_CASES and PROPTEST_RNG_SEED, which select more and different property cases.
+of every scenario, PROPTEST_CASES and PROPTEST_RNG_SEED, which select more and different property cases, and
+FIVESPOT_LEADER_SEEDS and FIVESPOT_SHARD_SEEDS, which set the number of seeds of `leaders` and `shards`.
 
 Examples:
   cargo xtask campaign
@@ -43,6 +44,10 @@ enum Campaign {
     Matrix,
     /// Put every kind of hostile text into every field.
     Hostile,
+    /// Kill, stop, pause and cut off leaders with 100 seeds.
+    Leaders,
+    /// Roll out one to three instances and back, with crashes, with 40 seeds.
+    Shards,
 }
 
 impl Campaign {
@@ -55,6 +60,8 @@ impl Campaign {
             Self::Faults => &["--test", "faults", "--test", "scenarios"],
             Self::Matrix => &["--test", "matrix"],
             Self::Hostile => &["--test", "hostile"],
+            Self::Leaders => &["--test", "leaders"],
+            Self::Shards => &["--test", "fleet"],
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, ensure};
 use five_spot_api::ScheduledMachine;
-use five_spot_api::names::SYSTEM_NAMESPACE;
+use five_spot_api::names::{FIELD_MANAGER, SYSTEM_NAMESPACE};
 use five_spot_testenv::identity::ServiceAccountIdentity;
 use five_spot_testenv::kinds::{MACHINE, REMOTE_MACHINE};
 use five_spot_testenv::test_clusters::TestContext;
@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 
 use super::LEASE;
 
-/// Sends a create, an update and a delete as a pod that no longer holds the Lease. `name` is an object whose
-/// machine is lent.
+/// Sends a create, an update and a delete as a pod that no longer holds the Lease. `name` is an object on which the
+/// new leader has already worked: its machine is lent, and the create is that of the same Machine. The policy refuses
+/// it before the API server notices that the Machine exists.
 pub(super) async fn all_are_refused(
     former: &ServiceAccountIdentity,
     namespace: &str,
@@ -22,14 +23,16 @@ pub(super) async fn all_are_refused(
 ) -> anyhow::Result<()> {
     let client = former.client("5spot-e2e-late/1").await?;
     let machines = machines(&client, namespace);
+    let lent = format!("{name}-machine");
     let machine: DynamicObject = serde_json::from_value(json!({
-        "apiVersion": MACHINE.api_version(), "kind": MACHINE.kind, "metadata": {"name": "late"},
+        "apiVersion": MACHINE.api_version(), "kind": MACHINE.kind, "metadata": {"name": &lent},
         "spec": {"clusterName": "edge", "bootstrap": {"dataSecretName": "none"}, "infrastructureRef": {
             "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "RemoteMachine", "name": "none",
         }},
     }))?;
     refused("create", machines.create(&PostParams::default(), &machine).await)?;
-    let lent = format!("{name}-machine");
+    let apply = PatchParams::apply(FIELD_MANAGER).force();
+    refused("apply", machines.patch(&lent, &apply, &Patch::Apply(&machine)).await)?;
     let patch = Patch::Merge(json!({"metadata": {"annotations": {"late": "true"}}}));
     refused("update", machines.patch(&lent, &PatchParams::default(), &patch).await)?;
     refused("delete", machines.delete(&lent, &DeleteParams::default()).await)?;
@@ -42,18 +45,18 @@ pub(super) async fn all_are_refused(
 
 async fn provider_objects_are_refused(client: &Client, namespace: &str, name: &str) -> anyhow::Result<()> {
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &REMOTE_MACHINE.resource());
-    let apply = PatchParams::apply("5spot-e2e-late");
-    refused(
-        "create of a provider object",
-        api.patch("late", &apply, &Patch::Apply(provider_object())).await,
-    )?;
     let lent = format!("{name}-infra");
+    let object = provider_object(&lent);
+    let created: DynamicObject = serde_json::from_value(object.clone())?;
+    refused("create of a provider object", api.create(&PostParams::default(), &created).await)?;
+    let apply = PatchParams::apply(FIELD_MANAGER).force();
+    refused("apply of a provider object", api.patch(&lent, &apply, &Patch::Apply(object)).await)?;
     refused("delete of a provider object", api.delete(&lent, &DeleteParams::default()).await)
 }
 
-fn provider_object() -> Value {
+fn provider_object(name: &str) -> Value {
     json!({
-        "apiVersion": REMOTE_MACHINE.api_version(), "kind": REMOTE_MACHINE.kind, "metadata": {"name": "late"},
+        "apiVersion": REMOTE_MACHINE.api_version(), "kind": REMOTE_MACHINE.kind, "metadata": {"name": name},
         "spec": {"address": "192.0.2.1", "port": 22},
     })
 }
@@ -68,7 +71,7 @@ pub(super) async fn others_write_without_a_lease(context: &TestContext) -> anyho
     let rehearsal = PatchParams::apply("5spot-e2e").dry_run();
     // Repeated, because the policy sees the deletion slightly later than the client.
     for _ in 0..50 {
-        api.patch("late", &rehearsal, &Patch::Apply(provider_object()))
+        api.patch("late", &rehearsal, &Patch::Apply(provider_object("late")))
             .await
             .context("the fence refuses another client")?;
     }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use five_spot_testenv::audit::{AuditQuery, AuditRecord};
 use five_spot_testenv::cluster::CONTROLLER_AGENT;
 use five_spot_testenv::test_clusters::TestContext;
+use jiff::Timestamp;
 
 use super::LEASE;
 
@@ -13,17 +14,18 @@ use super::LEASE;
 pub(super) struct Writes {
     renewals: Vec<AuditRecord>,
     others: Vec<AuditRecord>,
+    /// Writes that were refused or failed, without those of the Lease.
+    refused: Vec<AuditRecord>,
 }
 
 impl Writes {
     pub(super) fn read(context: &TestContext) -> anyhow::Result<Self> {
         let query = AuditQuery::all().user_agent(CONTROLLER_AGENT).writes().since(context.begun());
         let mut records = context.management().audit_log().read(&query)?;
-        records.retain(|record| {
-            let is_accepted = record.code.is_some_and(|code| code < 300);
-            record.stage == "ResponseComplete" && is_accepted && !record.pod.is_empty()
-        });
+        records.retain(|record| record.stage == "ResponseComplete" && !record.pod.is_empty());
         records.sort_by_key(|record| record.answered);
+        let is_accepted = |record: &AuditRecord| record.code.is_some_and(|code| code < 300);
+        let (records, refused): (Vec<_>, Vec<_>) = records.into_iter().partition(is_accepted);
         let is_renewal =
             |record: &AuditRecord| record.object.resource == "leases" && record.object.name == LEASE;
         let (renewals, others): (Vec<_>, Vec<_>) = records.into_iter().partition(is_renewal);
@@ -31,7 +33,35 @@ impl Writes {
         let is_change = |record: &AuditRecord| {
             !matches!(record.object.resource.as_str(), "selfsubjectaccessreviews" | "events")
         };
-        Ok(Self { renewals, others: others.into_iter().filter(is_change).collect() })
+        let others = others.into_iter().filter(is_change).collect();
+        let refused = refused.into_iter().filter(|record| is_change(record) && !is_renewal(record)).collect();
+        Ok(Self { renewals, others, refused })
+    }
+
+    /// Checks that a pod that went on at `since` sent nothing that the fence is about, accepted or refused, until it held
+    /// the Lease again.
+    pub(super) fn sent_nothing_before_its_next_term(
+        &self,
+        pod: &str,
+        since: Timestamp,
+    ) -> anyhow::Result<()> {
+        let mut terms =
+            self.renewals.iter().filter(|renewal| renewal.pod == pod && renewal.received >= since);
+        let until = terms.next().map(|renewal| renewal.received);
+        let is_late = |write: &&AuditRecord| {
+            write.pod == pod
+                && write.received >= since
+                && until.is_none_or(|until| write.received < until)
+                && is_fenced(write)
+        };
+        if let Some(write) = self.others.iter().chain(&self.refused).find(is_late) {
+            bail!(
+                "{write} at {} with code {:?} by {pod}, which went on at {since} and led again at {until:?}\n{self}",
+                write.received,
+                write.code
+            );
+        }
+        Ok(())
     }
 
     /// Checks that every write was made by the pod that had last written the Lease.
@@ -63,6 +93,17 @@ impl Writes {
         }
         ensure!(made.len() == expected.len(), "{made:?}");
         Ok(())
+    }
+}
+
+/// True for writes that the policy of `deploy/ha` is about.
+fn is_fenced(write: &AuditRecord) -> bool {
+    match write.object.resource.as_str() {
+        "leases" => write.object.name.starts_with("5spot-machine-"),
+        resource => {
+            matches!(resource, "machines" | "scheduledmachines" | "remotemachines")
+                || resource.ends_with("configs")
+        }
     }
 }
 

@@ -49,7 +49,7 @@ async fn replicas_take_over_and_never_write_beside_each_other(context: Arc<TestC
     for file in ["ha/rbac.yaml", "ha/fence.yaml"] {
         applier.apply_all(&manifests::read(&deploy(file))?, SYSTEM_NAMESPACE).await?;
     }
-    let mut test = TakeoverTest { context: Arc::clone(&context), objects: Vec::new() };
+    let mut test = TakeoverTest { context: Arc::clone(&context), objects: Vec::new(), resumed: None };
     let outcome = match Replicas::start(Arc::clone(&context), &identity, REPLICAS).await {
         Ok(replicas) => test.perform(replicas).await,
         Err(error) => Err(error),
@@ -63,6 +63,8 @@ async fn replicas_take_over_and_never_write_beside_each_other(context: Arc<TestC
 struct TakeoverTest {
     context: Arc<TestContext>,
     objects: Vec<String>,
+    /// The pod that was suspended, and the time at which it went on.
+    resumed: Option<(String, Timestamp)>,
 }
 
 impl TakeoverTest {
@@ -87,6 +89,7 @@ impl TakeoverTest {
         self.lend("while-stopped").await?;
         let former = &replicas.all[leader].identity;
         late::all_are_refused(former, self.context.namespace(), "while-stopped").await?;
+        self.resumed = Some((replicas.all[leader].pod.clone(), Timestamp::now()));
         replicas.program(leader)?.thaw();
         replicas.program(leader)?.logged("Lost the Lease").await?;
 
@@ -119,6 +122,8 @@ impl TakeoverTest {
         let writes = Writes::read(&self.context)?;
         println!("{writes}");
         writes.never_overlap()?;
+        let (pod, since) = self.resumed.as_ref().context("a leader was suspended")?;
+        writes.sent_nothing_before_its_next_term(pod, *since)?;
         writes.made_one_machine_each(&self.objects)
     }
 

@@ -1,8 +1,9 @@
 //! A stuck part shows within its bound, and recovers when it makes progress. Under paused time, in which nothing is late
 //! by itself.
 
-use super::{Findings, Health, LOOP_BOUND, TIMER_BOUND, WATCH_BOUND, WORK_BOUND, progress};
+use super::{Findings, Health, LOOP_BOUND, OVER_HTTP1, TIMER_BOUND, WATCH_BOUND, WORK_BOUND, progress};
 use crate::servers;
+use five_spot_cluster::transport::http::Protocol;
 use five_spot_cluster::view::ManagementWatch;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -127,6 +128,18 @@ fn a_hanging_watch_is_unhealthy_a_closed_one_not_ready() {
     assert_eq!(health.obstacles(), ["the watch of machines is not connected"]);
     watch.lock().unwrap().unsynced = Some("forbidden".to_owned());
     assert_eq!(health.obstacles(), ["machines are not synced: forbidden"]);
+}
+
+#[test]
+fn only_http1_is_remarked_and_is_no_obstacle() {
+    let (health, _) = watching();
+    for (protocol, remarks) in
+        [(Some(Protocol::Http1), vec![OVER_HTTP1]), (Some(Protocol::Http2), vec![]), (None, vec![])]
+    {
+        health.lock().protocol = Some(Arc::new(move || protocol));
+        assert_eq!(health.remarks(), remarks, "{protocol:?}");
+        assert_eq!(health.obstacles(), [""; 0], "{protocol:?}");
+    }
 }
 
 #[tokio::test]

@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 const OBJECTS: &str = "/apis/5spot.finos.org/v1alpha1/namespaces/shop/scheduledmachines";
+const ALL_OBJECTS: &str = "/apis/5spot.finos.org/v1alpha1/scheduledmachines";
+const ALL_MACHINES: &str = "/apis/cluster.x-k8s.io/v1beta2/machines";
 const MACHINES: &str = "/apis/cluster.x-k8s.io/v1beta2/namespaces/shop/machines";
 pub const HOME: &str = "/api/v1/namespaces/5spot-system";
 
@@ -49,6 +51,7 @@ impl Cluster {
             answered: Arc::default(),
             refuses_leases: Arc::default(),
             processes: Arc::default(),
+            referee: None,
         };
         Self { shared, jump: Arc::default(), limit: RemovalLimit::default() }
     }
@@ -105,6 +108,29 @@ impl Cluster {
         self.patch(&format!("{OBJECTS}/{name}"), &json!({"spec": spec})).await;
     }
 
+    /// Creates an object with the address of another one.
+    pub fn create_at(&self, (namespace, name): (&str, &str), address: &str, until: &str, priority: u8) {
+        let mut object = machine(name, until);
+        object["metadata"]["namespace"] = namespace.into();
+        object["spec"]["infrastructureSpec"]["spec"]["address"] = address.into();
+        object["spec"]["priority"] = priority.into();
+        self.shared.api.create(&OBJECTS.replace("shop", namespace), &object);
+    }
+
+    pub fn create_namespace(&self, name: &str) {
+        self.shared.api.create("/api/v1/namespaces", &json!({"metadata": {"name": name}}));
+    }
+
+    /// The objects of all namespaces.
+    pub async fn all_objects(&self) -> Vec<Value> {
+        self.get(ALL_OBJECTS).await["items"].as_array().cloned().unwrap_or_default()
+    }
+
+    /// The Machines of all namespaces.
+    pub async fn all_machines(&self) -> Vec<Value> {
+        self.get(ALL_MACHINES).await["items"].as_array().cloned().unwrap_or_default()
+    }
+
     pub async fn change_status(&self, name: &str, status: &Value) {
         self.patch(&format!("{OBJECTS}/{name}/status"), &json!({"status": status})).await;
     }
@@ -155,19 +181,29 @@ impl Cluster {
         self.shared.answered.lock().expect("no panic").clone()
     }
 
+    /// The writes of all instances to an object and what belongs to it.
+    pub fn writes(&self, number: usize) -> Vec<Answered> {
+        let name = format!("m{number}");
+        let is_write = |request: &Answered| {
+            request.method != Method::GET && object_of(&request.path) == Some(name.as_str())
+        };
+        self.answered().into_iter().filter(is_write).collect()
+    }
+
+    /// The numbers of Machines that were created, and of DELETEs of Machines that were accepted.
+    pub fn effects(&self) -> (usize, usize) {
+        let answered = self.answered();
+        let of_machine = |request: &&Answered| request.path.starts_with(MACHINES);
+        let made = answered.iter().filter(of_machine).filter(|request| request.code == 201).count();
+        let is_delete = |request: &&Answered| request.method == Method::DELETE && request.code == 200;
+        (made, answered.iter().filter(of_machine).filter(is_delete).count())
+    }
+
     /// Checks that no object was written by two processes at the same time, and that each wrote it in one turn: `turns` is
     /// the most turns that any object may have.
     pub fn check_turns(&self, machines: usize, turns: usize) {
         for number in 0..machines {
-            let is_about = |path: &str| {
-                path.split(['/', '?'])
-                    .any(|part| part == format!("m{number}") || part.starts_with(&format!("m{number}-")))
-            };
-            let writes: Vec<Answered> = self
-                .answered()
-                .into_iter()
-                .filter(|request| request.method != Method::GET && is_about(&request.path))
-                .collect();
+            let writes = self.writes(number);
             assert!(!writes.is_empty(), "m{number} was never written");
             let changes = writes.windows(2).filter(|pair| pair[0].process != pair[1].process).count();
             assert!(changes < turns, "m{number} was written in {} turns: {writes:#?}", changes + 1);
@@ -179,6 +215,15 @@ impl Cluster {
             }
         }
     }
+}
+
+/// The object that a path is about, itself or something that belongs to it.
+pub fn object_of(path: &str) -> Option<&str> {
+    path.split(['/', '?']).find_map(|part| {
+        let name = part.split('-').next()?;
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        name.strip_prefix('m').is_some_and(is_number).then_some(name)
+    })
 }
 
 fn machine(name: &str, until: &str) -> Value {

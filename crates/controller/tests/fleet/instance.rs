@@ -1,5 +1,6 @@
 //! One instance of the controller, and the writes that the API server has carried out for it.
 
+use crate::referee::Referee;
 use five_spot_apiserver::{ApiServer, ApiService, BoxError, Clock, ResponseBody};
 use five_spot_cluster::{Connection, Dial, DialError, Now, Raw, Route};
 use five_spot_controller::brake::BrakeSettings;
@@ -11,14 +12,17 @@ use five_spot_controller::{RunError, Settings, run};
 use five_spot_core::RemovalLimit;
 use five_spot_core::shard::Shard;
 use futures::future::BoxFuture;
+use futures::stream;
 use http::{Method, Request, Response, StatusCode};
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, StreamBody};
 use jiff::Timestamp;
 use kube::client::Body;
 use kube::config::Kubeconfig;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -28,6 +32,7 @@ pub struct Answered {
     pub process: usize,
     pub method: Method,
     pub path: String,
+    pub code: u16,
     pub began: Timestamp,
     pub ended: Timestamp,
 }
@@ -41,6 +46,19 @@ pub struct Shared {
     /// Leases are refused, as without permission.
     pub refuses_leases: Arc<AtomicBool>,
     pub processes: Arc<AtomicUsize>,
+    /// Makes requests slow, and compares each write with the Leases; absent unless a campaign is running.
+    pub referee: Option<Arc<Referee>>,
+}
+
+/// The state of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkState {
+    /// Requests and answers pass.
+    Open,
+    /// Requests fail.
+    Refusing,
+    /// Nothing passes in either direction until it is open again.
+    Hanging,
 }
 
 #[derive(Clone)]
@@ -48,26 +66,61 @@ struct Link {
     shared: Shared,
     service: ApiService,
     process: usize,
+    shard: Shard,
     is_dead: Arc<AtomicBool>,
-    is_cut_off: Arc<AtomicBool>,
+    state: watch::Receiver<LinkState>,
+}
+
+/// Waits while nothing passes.
+async fn passes(mut state: watch::Receiver<LinkState>) -> Result<(), BoxError> {
+    match state.wait_for(|state| *state != LinkState::Hanging).await.map(|state| *state) {
+        Ok(LinkState::Open | LinkState::Hanging) => Ok(()),
+        Ok(LinkState::Refusing) => Err("there is no connection".into()),
+        Err(_) => std::future::pending().await,
+    }
 }
 
 impl Link {
-    async fn answer(mut self, request: Request<Body>) -> Result<Response<ResponseBody>, BoxError> {
+    async fn answer(self, request: Request<Body>) -> Result<Response<ResponseBody>, BoxError> {
         if self.is_dead.load(Ordering::SeqCst) {
             return Err("the process is gone".into());
         }
-        if self.is_cut_off.load(Ordering::SeqCst) {
-            return Err("there is no connection".into());
-        }
+        let Some(referee) = self.shared.referee.clone() else {
+            passes(self.state.clone()).await?;
+            return self.carry_out(request).await;
+        };
+        let state = self.state.clone();
+        passes(state.clone()).await?;
+        // What has left the process is carried out, whether or not anybody waits for the answer.
+        let delay = referee.delay();
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let sent = async move {
+            referee.judge(&self.shared, (self.shard, self.process), method, &path).await;
+            tokio::time::sleep(delay).await;
+            self.carry_out(request).await
+        };
+        let answer = tokio::spawn(sent).await??;
+        tokio::time::sleep(delay).await;
+        passes(state.clone()).await?;
+        Ok(answer.map(|body| {
+            let frames = stream::unfold((body, state), move |(mut body, state)| async move {
+                let frame = body.frame().await?;
+                let frame = passes(state.clone()).await.and(frame);
+                Some((frame, (body, state)))
+            });
+            StreamBody::new(frames).boxed_unsync()
+        }))
+    }
+
+    async fn carry_out(mut self, request: Request<Body>) -> Result<Response<ResponseBody>, BoxError> {
         let (method, path, began) =
             (request.method().clone(), request.uri().to_string(), self.shared.clock.now());
         if path.contains("/leases") && self.shared.refuses_leases.load(Ordering::SeqCst) {
             return Ok(forbidden());
         }
         let answer = tower::Service::call(&mut self.service, request).await?;
-        let (process, ended) = (self.process, self.shared.clock.now());
-        let answered = Answered { process, method, path, began, ended };
+        let (process, code, ended) = (self.process, answer.status().as_u16(), self.shared.clock.now());
+        let answered = Answered { process, method, path, code, began, ended };
         self.shared.answered.lock().expect("no panic").push(answered);
         Ok(answer)
     }
@@ -115,7 +168,7 @@ pub struct Instance {
     pub metrics: Arc<Metrics>,
     pub health: Arc<Health>,
     is_dead: Arc<AtomicBool>,
-    is_cut_off: Arc<AtomicBool>,
+    link: watch::Sender<LinkState>,
     stop: CancellationToken,
     task: Option<JoinHandle<Result<(), RunError>>>,
 }
@@ -130,15 +183,16 @@ impl Instance {
         now: Now,
     ) -> Self {
         let process = shared.processes.fetch_add(1, Ordering::SeqCst);
-        let (is_dead, is_cut_off) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+        let own_shard = Shard::new(id, count).expect("a shard");
+        let (is_dead, (link, state)) = (Arc::<AtomicBool>::default(), watch::channel(LinkState::Open));
         let service = Raw::new(Link {
             service: shared.api.service(),
             shared: shared.clone(),
             process,
+            shard: own_shard,
             is_dead: is_dead.clone(),
-            is_cut_off: is_cut_off.clone(),
+            state,
         });
-        let own_shard = Shard::new(id, count).expect("a shard");
         let (metrics, health) = (Arc::new(Metrics::new(own_shard)), Arc::<Health>::default());
         let dial = Arc::new(OneCluster(service.clone()));
         let connection =
@@ -162,7 +216,7 @@ impl Instance {
             clock: Arc::new(TokioClock::default()),
         };
         let settings = Settings {
-            management_nodes: vec!["shop".to_owned()],
+            management_nodes: vec!["shop".to_owned(), "bank".to_owned()],
             instance: format!("5spot-controller-{id}"),
             metrics: metrics.clone(),
             health: health.clone(),
@@ -173,7 +227,7 @@ impl Instance {
         };
         let stop = CancellationToken::new();
         let task = Some(tokio::spawn(run(connection, settings, stop.clone())));
-        Self { metrics, health, is_dead, is_cut_off, stop, task }
+        Self { metrics, health, is_dead, link, stop, task }
     }
 
     /// The value of a series.
@@ -193,7 +247,20 @@ impl Instance {
 
     /// Makes all its requests fail, or none any more.
     pub fn cut_off(&self, is_cut_off: bool) {
-        self.is_cut_off.store(is_cut_off, Ordering::SeqCst);
+        self.set_link(if is_cut_off { LinkState::Refusing } else { LinkState::Open });
+    }
+
+    pub fn set_link(&self, state: LinkState) {
+        self.link.send_replace(state);
+    }
+
+    /// Opens its connection after some time, unless it has ended by then.
+    pub fn reopen_after(&self, pause: Duration) {
+        let link = self.link.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(pause).await;
+            link.send_replace(LinkState::Open);
+        });
     }
 
     /// Stops it as SIGTERM does, and waits until it has ended.

@@ -6,3 +6,5 @@ mod failover;
 mod lease;
 mod link;
 mod replica;
+#[path = "../support/seeds.rs"]
+mod seeds;
