@@ -14,10 +14,9 @@ use tokio::time::Instant;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
-use tracing::subscriber::Interest;
-use tracing::{Event, Level, Metadata};
-use tracing_subscriber::Registry;
-use tracing_subscriber::layer::{Context, Filter};
+use tracing::{Event, Level};
+use tracing_subscriber::layer::Context;
+use tracing_subscriber::{Layer, Registry};
 
 /// The rate of log lines of one namespace.
 #[derive(Clone, Copy, Debug)]
@@ -33,13 +32,18 @@ impl LineRate {
 
     /// At debug level the operator has asked for more, usually for a short time.
     const DETAILED: Self = Self { burst: 10 * Self::NORMAL.burst, per_minute: 10 * Self::NORMAL.per_minute };
+
+    /// The rate for lines up to this level: ten times as high if that is more than information.
+    pub(super) fn of_level(most_detailed: Option<LevelFilter>) -> Self {
+        if most_detailed.is_none_or(|level| level > LevelFilter::INFO) { Self::DETAILED } else { Self::NORMAL }
+    }
 }
 
-type Inner = Box<dyn Filter<Registry> + Send + Sync>;
-
-/// A filter that suppresses the lines of a namespace which exceed its rate.
-pub(super) struct LineLimit {
-    inner: Inner,
+/// A layer that writes lines, but suppresses those of a namespace which exceed its rate.
+///
+/// It is no `Filter`: one that disables an event in `event_enabled` leaves a mark that disables the next event of the thread.
+pub(super) struct LineLimit<L> {
+    lines: L,
     rate: LineRate,
     namespaces: Mutex<BTreeMap<Arc<str>, Lines>>,
 }
@@ -100,15 +104,9 @@ impl Visit for NamespaceVisitor {
     fn record_debug(&mut self, _: &Field, _: &dyn fmt::Debug) {}
 }
 
-impl LineLimit {
-    /// The limit for what `inner` lets through: ten times as high if that is more than information.
-    pub(super) fn new(inner: Inner) -> Self {
-        let is_detailed = inner.max_level_hint().is_none_or(|level| level > LevelFilter::INFO);
-        Self::with_rate(inner, if is_detailed { LineRate::DETAILED } else { LineRate::NORMAL })
-    }
-
-    pub(super) fn with_rate(inner: Inner, rate: LineRate) -> Self {
-        Self { inner, rate, namespaces: Mutex::default() }
+impl<L> LineLimit<L> {
+    pub(super) fn new(lines: L, rate: LineRate) -> Self {
+        Self { lines, rate, namespaces: Mutex::default() }
     }
 
     fn namespaces(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Lines>> {
@@ -146,29 +144,20 @@ impl LineLimit {
     }
 }
 
-impl Filter<Registry> for LineLimit {
-    fn enabled(&self, metadata: &Metadata<'_>, context: &Context<'_, Registry>) -> bool {
-        self.inner.enabled(metadata, context)
+impl<L: Layer<Registry>> Layer<Registry> for LineLimit<L> {
+    fn on_layer(&mut self, registry: &mut Registry) {
+        self.lines.on_layer(registry);
     }
 
-    fn callsite_enabled(&self, metadata: &'static Metadata<'static>) -> Interest {
-        self.inner.callsite_enabled(metadata)
-    }
-
-    fn max_level_hint(&self) -> Option<LevelFilter> {
-        self.inner.max_level_hint()
-    }
-
-    fn event_enabled(&self, event: &Event<'_>, context: &Context<'_, Registry>) -> bool {
-        if !self.inner.event_enabled(event, context) {
-            return false;
-        }
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, Registry>) {
         let mut spans = context.event_scope(event).into_iter().flatten();
         let namespace = spans
             .find_map(|span| span.extensions().get::<OfNamespace>().map(|namespace| namespace.0.clone()));
         let metadata = event.metadata();
         let is_important = *metadata.level() <= Level::WARN || metadata.target() == audit::TARGET;
-        namespace.is_none_or(|namespace| self.permits(&namespace, is_important))
+        if namespace.is_none_or(|namespace| self.permits(&namespace, is_important)) {
+            self.lines.on_event(event, context);
+        }
     }
 
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, Registry>) {
@@ -180,30 +169,33 @@ impl Filter<Registry> for LineLimit {
                 span.extensions_mut().replace(OfNamespace(namespace));
             }
         }
-        self.inner.on_new_span(attributes, id, context);
+        self.lines.on_new_span(attributes, id, context);
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, Registry>) {
-        self.inner.on_record(id, values, context);
+        self.lines.on_record(id, values, context);
     }
 
     fn on_enter(&self, id: &Id, context: Context<'_, Registry>) {
-        self.inner.on_enter(id, context);
+        self.lines.on_enter(id, context);
     }
 
     fn on_exit(&self, id: &Id, context: Context<'_, Registry>) {
-        self.inner.on_exit(id, context);
+        self.lines.on_exit(id, context);
     }
 
     fn on_close(&self, id: Id, context: Context<'_, Registry>) {
-        self.inner.on_close(id, context);
+        self.lines.on_close(id, context);
     }
 }
+
+/// The layer that a program logs with.
+pub(super) type LimitedLines = LineLimit<Box<dyn Layer<Registry> + Send + Sync>>;
 
 /// Logs of which namespaces lines were suppressed since the last call. Call it once a minute.
 pub(crate) fn report_suppressed_lines() {
     let suppressed = tracing::dispatcher::get_default(|dispatch| {
-        dispatch.downcast_ref::<LineLimit>().map(LineLimit::take_suppressed)
+        dispatch.downcast_ref::<LimitedLines>().map(LimitedLines::take_suppressed)
     });
     for (namespace, suppressed) in suppressed.into_iter().flatten() {
         tracing::warn!(
@@ -220,8 +212,8 @@ mod tests {
     use std::time::Duration;
     use tokio::time::advance;
 
-    fn limit(level: LevelFilter) -> LineLimit {
-        LineLimit::new(Box::new(level))
+    fn limit(level: LevelFilter) -> LineLimit<()> {
+        LineLimit::new((), LineRate::of_level(Some(level)))
     }
 
     #[tokio::test(start_paused = true)]

@@ -18,13 +18,13 @@ pub use span::reconcile_span;
 
 use clap::ValueEnum;
 use json::JsonLines;
-use limit::LineLimit;
+use limit::{LineLimit, LineRate};
 use plain::PlainFields;
 use std::io::IsTerminal;
 use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
-use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::layer::{Filter, SubscriberExt};
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 use tracing_subscriber::{Layer, Registry};
 
@@ -86,18 +86,21 @@ pub fn subscriber<W>(
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    let limit = LineLimit::new(Box::new(filter.into_layer_filter()));
-    limited(format, limit, writer, colours)
+    let filter = filter.into_layer_filter();
+    let rate = LineRate::of_level(Filter::<Registry>::max_level_hint(&filter));
+    limited(format, filter, rate, writer, colours)
 }
 
-fn limited<W>(
+fn limited<W, F>(
     format: LogFormat,
-    limit: LineLimit,
+    filter: F,
+    rate: LineRate,
     writer: W,
     colours: bool,
-) -> impl Subscriber + Send + Sync + use<W>
+) -> impl Subscriber + Send + Sync + use<W, F>
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+    F: Filter<Registry> + Send + Sync + 'static,
 {
     let layer: Box<dyn Layer<Registry> + Send + Sync> = match format {
         LogFormat::Json => JsonLines::new(writer).boxed(),
@@ -107,7 +110,7 @@ where
             .with_writer(writer)
             .boxed(),
     };
-    tracing_subscriber::registry().with(layer.with_filter(limit))
+    tracing_subscriber::registry().with(LineLimit::new(layer, rate).with_filter(filter))
 }
 
 #[cfg(test)]

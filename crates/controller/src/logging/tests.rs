@@ -1,6 +1,6 @@
 //! Real lines, read back. What the documents do with `jq` is done here with the same paths.
 
-use super::limit::{LineLimit, LineRate, report_suppressed_lines};
+use super::limit::{LineRate, report_suppressed_lines};
 use super::{LogFilter, LogFormat, limited, panics, reconcile_span, subscriber};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -323,8 +323,8 @@ fn lines_beyond_the_limit_of_a_namespace_are_counted() {
         let page = Page::default();
         let writer = page.clone();
         let rate = LineRate { burst: 5, per_minute: 1 };
-        let limit = LineLimit::with_rate(Box::new(filter("info").into_layer_filter()), rate);
-        tracing::subscriber::with_default(limited(format, limit, move || writer.clone(), false), || {
+        let filter = filter("info").into_layer_filter();
+        tracing::subscriber::with_default(limited(format, filter, rate, move || writer.clone(), false), || {
             for number in 0..20 {
                 let span = reconcile_span("id", "greedy", &format!("m{number}"), "object changed");
                 span.in_scope(|| info!("Starting reconciliation"));

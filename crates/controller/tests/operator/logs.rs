@@ -189,7 +189,7 @@ fn transitions_are_logged_once_and_audited_with_a_cause() {
 #[tokio::test(start_paused = true)]
 async fn an_object_released_by_another_client_is_not_audited() {
     let mut world = OperatorFixture::new("info");
-    world.lend(&machine("idle", &json!({"schedule": {"enabled": false}})));
+    world.lend(&machine("idle", &json!({"schedule": {"daysOfWeek": ["mon-sun"], "enabled": false}})));
     world.begin();
     world.phase("idle", "Disabled").await;
     world.faults.add(FaultRule {

@@ -73,7 +73,7 @@ impl<'a> Row<'a> {
         };
         let lasts = match (&transition.goes, transition.lasts) {
             (Goes::Up(_) | Goes::Down, Some(lasts)) => wording::duration(lasts),
-            (Goes::Up(_), None) => "continues".to_owned(),
+            (Goes::Up(_), None) => "ongoing".to_owned(),
             (Goes::Down, None) => String::new(),
         };
         let cells =
