@@ -163,7 +163,7 @@ mod tests {
         let offered = Kind::value_variants().iter().filter_map(ValueEnum::to_possible_value);
         let offered: Vec<_> =
             offered.map(|kind| (kind.get_name().to_owned(), kind.get_help().is_some())).collect();
-        let known = five_spot_scenarios::faults::Kind::ALL.map(|kind| (kind.to_string(), true));
+        let known = five_spot_scenarios::faults::CampaignKind::ALL.map(|kind| (kind.to_string(), true));
         assert_eq!(offered, known);
     }
 }

@@ -1,7 +1,8 @@
 //! Virtual time and faults: a month in seconds, and the effect of faults on a client.
 
 use five_spot_apiserver::faults::{
-    Fault, FaultPlan, FaultRule, FaultyService, RequestKind, RequestOutcome, Seen, Trigger, WatchFault,
+    FaultPlan, FaultRule, FaultyService, InjectedFault, RequestKind, RequestOutcome, Seen, Trigger,
+    WatchFault,
 };
 use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
 use futures::StreamExt as _;
@@ -55,10 +56,10 @@ async fn every_fault_shows_as_it_should() {
         trigger: Trigger::Nth(number),
         fault,
     };
-    plan.add(on_write(0, Fault::DropBefore));
-    plan.add(on_write(1, Fault::DropAfter));
-    plan.add(on_write(2, Fault::Refuse(http::StatusCode::TOO_MANY_REQUESTS, Some(3))));
-    plan.add(on_write(3, Fault::Delay(Duration::from_secs(30))));
+    plan.add(on_write(0, InjectedFault::DropBefore));
+    plan.add(on_write(1, InjectedFault::DropAfter));
+    plan.add(on_write(2, InjectedFault::Refuse(http::StatusCode::TOO_MANY_REQUESTS, Some(3))));
+    plan.add(on_write(3, InjectedFault::Delay(Duration::from_secs(30))));
     let create = async |name: &str| config_maps.create(&PostParams::default(), &config_map(name, "1")).await;
 
     assert!(create("lost").await.is_err());
@@ -80,7 +81,7 @@ async fn every_fault_shows_as_it_should() {
         kind: RequestKind::Read,
         path: "/late".to_owned(),
         trigger: Trigger::Nth(0),
-        fault: Fault::StaleRead(1),
+        fault: InjectedFault::StaleRead(1),
     });
     let value = async || config_maps.get("late").await.expect("there").data.expect("data")["value"].clone();
     assert_eq!((value().await, value().await), ("1".to_owned(), "2".to_owned()));
@@ -88,7 +89,7 @@ async fn every_fault_shows_as_it_should() {
         kind: RequestKind::Read,
         path: "/late".to_owned(),
         trigger: Trigger::Nth(0),
-        fault: Fault::StaleBeforeOwnWrite,
+        fault: InjectedFault::StaleBeforeOwnWrite,
     });
     // Later changes by other clients are hidden too.
     api.create("/api/v1/namespaces/default/configmaps", &json!({"metadata": {"name": "another"}}));
@@ -96,7 +97,7 @@ async fn every_fault_shows_as_it_should() {
 
     let outcomes: Vec<RequestOutcome> =
         plan.seen().into_iter().filter(Seen::is_write).map(|one| one.outcome).collect();
-    assert_eq!(outcomes[0], RequestOutcome::Faulted(Fault::DropBefore));
+    assert_eq!(outcomes[0], RequestOutcome::Faulted(InjectedFault::DropBefore));
     assert_eq!(outcomes.last(), Some(&RequestOutcome::Answered(http::StatusCode::OK)));
 }
 
@@ -115,7 +116,7 @@ async fn a_watcher_survives_every_fault_of_its_watch() {
             kind: RequestKind::Watch,
             path: String::new(),
             trigger: Trigger::Nth(0),
-            fault: Fault::Watch(fault),
+            fault: InjectedFault::Watch(fault),
         });
         let client = kube::Client::new(FaultyService::new(api.service(), plan.clone()), "default");
         let config_maps: kube::Api<ConfigMap> = kube::Api::default_namespaced(client);

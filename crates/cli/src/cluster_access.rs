@@ -65,14 +65,14 @@ pub fn object_name(text: &str) -> Result<String, String> {
 
 impl NamespaceArgs {
     /// The namespace that the flags choose.
-    pub fn resolve(&self, access: &ClusterAccess) -> String {
+    pub fn resolve(&self, access: &CallerCluster) -> String {
         self.namespace.clone().unwrap_or_else(|| access.default_namespace.clone())
     }
 }
 
 impl ScopeArgs {
     /// The namespace that the flags choose; `None` for all namespaces.
-    pub fn resolve(&self, access: &ClusterAccess) -> Option<String> {
+    pub fn resolve(&self, access: &CallerCluster) -> Option<String> {
         if self.all_namespaces {
             return None;
         }
@@ -82,7 +82,7 @@ impl ScopeArgs {
 
 /// The cluster of the caller.
 #[derive(Clone, Debug)]
-pub struct ClusterAccess {
+pub struct CallerCluster {
     /// The way to the management cluster, and from there to the workload clusters.
     pub connection: Connection,
     /// The namespace of the context.
@@ -106,7 +106,7 @@ pub enum NoAccess {
 
 impl ClusterArgs {
     /// The cluster that the flags choose. Nothing is asked of it yet.
-    pub async fn access(&self) -> Result<ClusterAccess, NoAccess> {
+    pub async fn access(&self) -> Result<CallerCluster, NoAccess> {
         let (config, what) = self.config().await?;
         let description = format!("{what}, server {}", without_credentials(&config.cluster_url));
         let default_namespace = config.default_namespace.clone();
@@ -115,7 +115,7 @@ impl ClusterArgs {
         let everywhere = ["0.0.0.0/0", "::/0"].into_iter().filter_map(|cidr| cidr.parse().ok()).collect();
         let rules = WorkloadRules { allowed: everywhere, ..WorkloadRules::default() };
         let connection = Connection::network(config, PROGRAM).with_workload_rules(rules);
-        Ok(ClusterAccess { connection, default_namespace, description })
+        Ok(CallerCluster { connection, default_namespace, description })
     }
 
     /// The configuration of the client, and the kubeconfig and context that it comes from. Without a kubeconfig, a pod uses
@@ -176,7 +176,7 @@ impl ClusterArgs {
     }
 }
 
-impl ClusterAccess {
+impl CallerCluster {
     /// The line for a failed request: the kubeconfig, context and server, and the cause.
     pub fn failure(&self, error: &(dyn Error + 'static)) -> String {
         format!("failed to query the cluster ({}): {}", self.description, with_causes(error))

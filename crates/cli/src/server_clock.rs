@@ -1,7 +1,7 @@
 //! The clock of the API server. Schedules and deadlines are judged by it, because the clock of the reader's computer may be
 //! wrong, and a sandbox has a clock of its own.
 
-use crate::cluster_access::ClusterAccess;
+use crate::cluster_access::CallerCluster;
 use http::{Request, StatusCode, header};
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
@@ -40,7 +40,7 @@ fn parse(date: &str) -> Option<Timestamp> {
     civil.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
 }
 
-impl ClusterAccess {
+impl CallerCluster {
     /// The same access with the clock of the API server. Returns it with the difference of the two clocks.
     pub async fn by_server_time(mut self) -> Result<(Self, SignedDuration), kube::Error> {
         let client = self.connection.management()?;

@@ -2,7 +2,7 @@
 
 use crate::attempts::Attempts;
 use crate::audit;
-use crate::brake::Brake;
+use crate::brake::RemovalBrake;
 use crate::reconcile_report::{ReconcileReport, log_forced_drain};
 use crate::urgency::Urgency;
 use five_spot_cluster::ObjectKey;
@@ -55,11 +55,11 @@ pub(crate) enum Next {
 pub(crate) struct Reconciler {
     pub(crate) caches: Arc<Caches>,
     pub(crate) attempts: Arc<Attempts>,
-    pub(crate) brake: Arc<Brake>,
+    pub(crate) brake: Arc<RemovalBrake>,
 }
 
 impl Reconciler {
-    pub(crate) fn new(caches: Arc<Caches>, brake: Brake) -> Self {
+    pub(crate) fn new(caches: Arc<Caches>, brake: RemovalBrake) -> Self {
         Self { caches, attempts: Arc::default(), brake: Arc::new(brake) }
     }
 

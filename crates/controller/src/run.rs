@@ -1,6 +1,6 @@
 //! The event loop: changes and time fill the queue, workers empty it.
 
-use crate::brake::Brake;
+use crate::brake::RemovalBrake;
 use crate::health::Health;
 use crate::leader::{Elector, LeaseGuard, Role};
 use crate::metrics::Metrics;
@@ -100,7 +100,7 @@ pub async fn run(
     health.attach(&caches);
     metrics.attach_caches(&caches);
     assignment.count_for(&metrics, &caches);
-    let brake = Brake::new(settings.brake, assignment.watched());
+    let brake = RemovalBrake::new(settings.brake, assignment.watched());
     let wall = caches.now();
     let event_loop = EventLoop {
         queue: Queue::new(settings.concurrency),
@@ -350,11 +350,8 @@ impl EventLoop {
             return;
         }
         let now = Instant::now();
-        let due = if cause.is_paced() {
-            self.pace.due(&key, self.urgency(&key).is_emergency(), now)
-        } else {
-            now
-        };
+        let due =
+            if cause.is_paced() { self.pace.due(&key, self.urgency(&key).is_emergency(), now) } else { now };
         self.enqueue_at(key, cause.as_str(), due);
     }
 

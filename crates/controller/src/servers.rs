@@ -114,7 +114,7 @@ impl Rendering {
 /// Serves `/health` and `/ready`, also under the names that Kubernetes gives them, for as long as it is polled.
 pub async fn serve_health(listener: TcpListener, health: Arc<Health>) -> std::io::Result<()> {
     let (alive, ready) = (health.clone(), health);
-    let alive = get(move || answer(alive, |health| (health.ailments(), Vec::new())));
+    let alive = get(move || answer(alive, |health| (health.liveness_failures(), Vec::new())));
     let ready = get(move || {
         ready.note_readiness_request();
         answer(ready, |health| (health.obstacles(), health.remarks()))

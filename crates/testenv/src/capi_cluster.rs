@@ -8,7 +8,7 @@ use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::kinds::{CLUSTER, Kind, REMOTE_CLUSTER, STUB_CONTROL_PLANE};
+use crate::kinds::{CLUSTER, REMOTE_CLUSTER, STUB_CONTROL_PLANE, ThirdPartyKind};
 use crate::manifests::FIELD_MANAGER;
 use crate::provider::EXTERNALLY_MANAGED_ANNOTATION;
 use crate::test_clusters::TestContext;
@@ -80,7 +80,8 @@ impl TestContext {
         self.apply(REMOTE_CLUSTER, name, json!({}), json!({})).await?;
         let port: u16 =
             workload.server().rsplit(':').next().and_then(|port| port.parse().ok()).unwrap_or_default();
-        let reference = |kind: Kind| json!({ "apiGroup": kind.group, "kind": kind.kind, "name": name });
+        let reference =
+            |kind: ThirdPartyKind| json!({ "apiGroup": kind.group, "kind": kind.kind, "name": name });
         let spec = json!({
             "controlPlaneEndpoint": { "host": "127.0.0.1", "port": port },
             "controlPlaneRef": reference(STUB_CONTROL_PLANE),
@@ -100,7 +101,7 @@ impl TestContext {
 
     async fn apply(
         &self,
-        kind: Kind,
+        kind: ThirdPartyKind,
         name: &str,
         metadata: Value,
         spec: Value,

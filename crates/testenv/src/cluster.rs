@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kube::Client;
 
 use crate::audit::AuditLog;
-use crate::kubeconfig::{self, ClientError, Credentials};
+use crate::kubeconfig::{self, Credentials, TestClientError};
 use crate::pki::Identity;
 
 /// One of the two clusters.
@@ -57,7 +57,7 @@ impl Cluster {
         authority: String,
         admin: Identity,
         directory: &Path,
-    ) -> Result<Self, ClientError> {
+    ) -> Result<Self, TestClientError> {
         let server = format!("https://127.0.0.1:{port}");
         let text = kubeconfig::render(&server, &authority, &Credentials::Certificate(admin));
         let client = kubeconfig::client(&text, HARNESS_AGENT).await?;

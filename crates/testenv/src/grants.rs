@@ -48,7 +48,7 @@ pub fn granted(documents: &[Value]) -> BTreeSet<Deed> {
 
 /// The number of uses of a permission, and of refusals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Count {
+pub struct UseCount {
     /// The number of allowed requests.
     pub allowed: u64,
     /// The number of refused requests.
@@ -57,8 +57,8 @@ pub struct Count {
 
 /// The requests by the permission that they need. Requests that are not for objects, and those that every
 /// user may make, are left out.
-pub fn used<'a>(records: impl IntoIterator<Item = &'a AuditRecord>) -> BTreeMap<Deed, Count> {
-    let mut used: BTreeMap<Deed, Count> = BTreeMap::new();
+pub fn used<'a>(records: impl IntoIterator<Item = &'a AuditRecord>) -> BTreeMap<Deed, UseCount> {
+    let mut used: BTreeMap<Deed, UseCount> = BTreeMap::new();
     for record in records {
         let object = &record.object;
         // A watch also has a record at its start. A request without a valid token is not counted.
@@ -93,14 +93,14 @@ pub fn used<'a>(records: impl IntoIterator<Item = &'a AuditRecord>) -> BTreeMap<
 /// Grants and their uses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Comparison {
-    rows: BTreeMap<Deed, (bool, Count)>,
+    rows: BTreeMap<Deed, (bool, UseCount)>,
 }
 
 impl Comparison {
     /// Compares grants with uses.
-    pub fn of(granted: &BTreeSet<Deed>, used: &BTreeMap<Deed, Count>) -> Self {
-        let mut rows: BTreeMap<Deed, (bool, Count)> =
-            granted.iter().map(|deed| (deed.clone(), (true, Count::default()))).collect();
+    pub fn of(granted: &BTreeSet<Deed>, used: &BTreeMap<Deed, UseCount>) -> Self {
+        let mut rows: BTreeMap<Deed, (bool, UseCount)> =
+            granted.iter().map(|deed| (deed.clone(), (true, UseCount::default()))).collect();
         for (deed, count) in used {
             rows.entry(deed.clone()).or_default().1 = *count;
         }
@@ -134,7 +134,7 @@ impl fmt::Display for Comparison {
         for (deed, (granted, count)) in &self.rows {
             let group = if deed.group.is_empty() { "core" } else { &deed.group };
             let granted = if *granted { "yes" } else { "no" };
-            let Count { allowed, refused } = count;
+            let UseCount { allowed, refused } = count;
             writeln!(
                 f,
                 "{group:<32} {:<26} {:<8} {granted:<8} {allowed:>8} {refused:>8}",

@@ -9,18 +9,18 @@ use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::control_plane::request_token;
-use crate::kubeconfig::{self, ClientError, Credentials};
+use crate::kubeconfig::{self, Credentials, TestClientError};
 use crate::manifests::{Applier, ManifestError};
 
 /// The reason why there is no identity.
 #[derive(Debug, thiserror::Error)]
-pub enum IdentityError {
+pub enum ServiceAccountError {
     /// The manifests could not be applied, or the token was refused.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
     /// The client could not be created.
     #[error(transparent)]
-    Client(#[from] ClientError),
+    Client(#[from] TestClientError),
 }
 
 /// A `ServiceAccount`'s token and its cluster.
@@ -40,7 +40,7 @@ impl ServiceAccountIdentity {
         documents: &[Value],
         namespace: &str,
         name: &str,
-    ) -> Result<Self, IdentityError> {
+    ) -> Result<Self, ServiceAccountError> {
         Applier::new(cluster.admin()).apply_all(documents, namespace).await?;
         let token = request_token(&cluster.admin(), namespace, name, None).await?;
         Ok(Self { cluster: cluster.clone(), namespace: namespace.into(), name: name.into(), token })
@@ -48,7 +48,7 @@ impl ServiceAccountIdentity {
 
     /// The same account with another token, which is valid as long as a Secret of this name exists in the account's
     /// namespace. The Secret is created if it does not exist.
-    pub async fn bound_to(&self, secret: &str) -> Result<Self, IdentityError> {
+    pub async fn bound_to(&self, secret: &str) -> Result<Self, ServiceAccountError> {
         let admin = self.cluster.admin();
         let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret}});
         let applied = Applier::new(admin.clone()).apply(&object, &self.namespace).await?;
@@ -64,7 +64,7 @@ impl ServiceAccountIdentity {
 
     /// The same account with the token of a pod of this name in the account's namespace, as a kubelet would mount it.
     /// The pod is created if it does not exist; it is never run.
-    pub async fn bound_to_pod(&self, pod: &str) -> Result<Self, IdentityError> {
+    pub async fn bound_to_pod(&self, pod: &str) -> Result<Self, ServiceAccountError> {
         let admin = self.cluster.admin();
         let object = json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": pod},
@@ -105,7 +105,7 @@ impl ServiceAccountIdentity {
     }
 
     /// A client of this identity.
-    pub async fn client(&self, user_agent: &str) -> Result<Client, IdentityError> {
+    pub async fn client(&self, user_agent: &str) -> Result<Client, ServiceAccountError> {
         Ok(kubeconfig::client(&self.kubeconfig(None), user_agent).await?)
     }
 
@@ -114,7 +114,7 @@ impl ServiceAccountIdentity {
         &self,
         proxy: &crate::proxy::Proxy,
         user_agent: &str,
-    ) -> Result<Client, IdentityError> {
+    ) -> Result<Client, ServiceAccountError> {
         Ok(kubeconfig::client(&self.kubeconfig(Some(&proxy.server())), user_agent).await?)
     }
 }

@@ -7,7 +7,7 @@ use kube::{Api, Client};
 
 /// A kind at a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kind {
+pub struct ThirdPartyKind {
     /// The API group; empty for the core group.
     pub group: &'static str,
     /// The version.
@@ -18,8 +18,13 @@ pub struct Kind {
     pub plural: &'static str,
 }
 
-const fn kind(group: &'static str, version: &'static str, kind: &'static str, plural: &'static str) -> Kind {
-    Kind { group, version, kind, plural }
+const fn kind(
+    group: &'static str,
+    version: &'static str,
+    kind: &'static str,
+    plural: &'static str,
+) -> ThirdPartyKind {
+    ThirdPartyKind { group, version, kind, plural }
 }
 
 const CORE: &str = "cluster.x-k8s.io";
@@ -27,26 +32,27 @@ const BOOTSTRAP: &str = "bootstrap.cluster.x-k8s.io";
 const INFRASTRUCTURE: &str = "infrastructure.cluster.x-k8s.io";
 
 /// Cluster API's Machine.
-pub const MACHINE: Kind = kind(CORE, "v1beta2", "Machine", "machines");
+pub const MACHINE: ThirdPartyKind = kind(CORE, "v1beta2", "Machine", "machines");
 /// Cluster API's Cluster.
-pub const CLUSTER: Kind = kind(CORE, "v1beta2", "Cluster", "clusters");
+pub const CLUSTER: ThirdPartyKind = kind(CORE, "v1beta2", "Cluster", "clusters");
 /// k0smotron's bootstrap configuration of a worker.
-pub const K0S_WORKER_CONFIG: Kind = kind(BOOTSTRAP, "v1beta2", "K0sWorkerConfig", "k0sworkerconfigs");
+pub const K0S_WORKER_CONFIG: ThirdPartyKind =
+    kind(BOOTSTRAP, "v1beta2", "K0sWorkerConfig", "k0sworkerconfigs");
 /// Cluster API's own bootstrap configuration.
-pub const KUBEADM_CONFIG: Kind = kind(BOOTSTRAP, "v1beta2", "KubeadmConfig", "kubeadmconfigs");
+pub const KUBEADM_CONFIG: ThirdPartyKind = kind(BOOTSTRAP, "v1beta2", "KubeadmConfig", "kubeadmconfigs");
 /// k0smotron's machine that is reached by SSH.
-pub const REMOTE_MACHINE: Kind = kind(INFRASTRUCTURE, "v1beta2", "RemoteMachine", "remotemachines");
+pub const REMOTE_MACHINE: ThirdPartyKind = kind(INFRASTRUCTURE, "v1beta2", "RemoteMachine", "remotemachines");
 /// k0smotron's cluster of such machines.
-pub const REMOTE_CLUSTER: Kind = kind(INFRASTRUCTURE, "v1beta2", "RemoteCluster", "remoteclusters");
+pub const REMOTE_CLUSTER: ThirdPartyKind = kind(INFRASTRUCTURE, "v1beta2", "RemoteCluster", "remoteclusters");
 /// The bootstrap configuration of a provider that supports only the contract v1beta1.
-pub const LAB_SUPPLY: Kind = kind(BOOTSTRAP, "v1alpha3", "LabSupply", "labsupplies");
+pub const LAB_SUPPLY: ThirdPartyKind = kind(BOOTSTRAP, "v1alpha3", "LabSupply", "labsupplies");
 /// Its machine.
-pub const LAB_BENCH: Kind = kind(INFRASTRUCTURE, "v1alpha3", "LabBench", "labbenches");
+pub const LAB_BENCH: ThirdPartyKind = kind(INFRASTRUCTURE, "v1alpha3", "LabBench", "labbenches");
 /// A stub of an externally managed control plane.
-pub const STUB_CONTROL_PLANE: Kind =
+pub const STUB_CONTROL_PLANE: ThirdPartyKind =
     kind("controlplane.cluster.x-k8s.io", "v1beta2", "StubControlPlane", "stubcontrolplanes");
 
-impl Kind {
+impl ThirdPartyKind {
     /// The same kind at another version.
     #[must_use]
     pub const fn at(self, version: &'static str) -> Self {

@@ -21,7 +21,7 @@ pub enum Credentials {
 
 /// The reason why there is no client.
 #[derive(Debug, thiserror::Error)]
-pub enum ClientError {
+pub enum TestClientError {
     /// The kubeconfig could not be read.
     #[error("failed to read the kubeconfig: {0}")]
     Kubeconfig(#[from] KubeconfigError),
@@ -58,12 +58,12 @@ pub fn render(server: &str, authority: &str, credentials: &Credentials) -> Strin
 }
 
 /// A client from a kubeconfig's text. The user agent distinguishes clients in the audit log.
-pub async fn client(kubeconfig: &str, user_agent: &str) -> Result<kube::Client, ClientError> {
+pub async fn client(kubeconfig: &str, user_agent: &str) -> Result<kube::Client, TestClientError> {
     let kubeconfig = Kubeconfig::from_yaml(kubeconfig)?;
     let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     // kube's own retry would hide the answers that tests check, and delay a blocked eviction for minutes.
     config.default_retry = false;
-    let agent = user_agent.parse().map_err(|_| ClientError::UserAgent(user_agent.into()))?;
+    let agent = user_agent.parse().map_err(|_| TestClientError::UserAgent(user_agent.into()))?;
     config.headers.push((http::header::USER_AGENT, agent));
     Ok(kube::Client::try_from(config)?)
 }

@@ -17,7 +17,7 @@ use crate::binaries::Binaries;
 use crate::cache::CacheError;
 use crate::cluster::{Cluster, Side};
 use crate::control_plane::{Component, ControlPlane, ControlPlaneError};
-use crate::kubeconfig::ClientError;
+use crate::kubeconfig::TestClientError;
 use crate::provider::{Provider, ProviderBehaviour};
 use crate::timeline::{self, Entry, Recorder};
 use crate::wait::{self, WaitError};
@@ -39,7 +39,7 @@ pub enum TestClustersError {
     ControlPlane(#[from] ControlPlaneError),
     /// The provider did not start.
     #[error(transparent)]
-    Client(#[from] ClientError),
+    Client(#[from] TestClientError),
     /// A namespace could not be made.
     #[error("failed to create the namespace {name}: {source}")]
     Namespace {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// The response of the server.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct WireResponse {
     /// The HTTP status.
     pub code: u16,
     /// The texts of its `Warning` headers.
@@ -31,7 +31,7 @@ pub enum WireError {
     Body(#[from] serde_json::Error),
 }
 
-impl Answer {
+impl WireResponse {
     /// The message of a `Status`.
     pub fn message(&self) -> &str {
         self.body["message"].as_str().unwrap_or_default()
@@ -71,7 +71,7 @@ pub async fn ask(
     path_and_query: &str,
     content_type: &str,
     body: Option<&Value>,
-) -> Result<Answer, WireError> {
+) -> Result<WireResponse, WireError> {
     let bytes = body.map(serde_json::to_vec).transpose()?.unwrap_or_default();
     let request = Request::builder()
         .method(method)
@@ -84,7 +84,7 @@ pub async fn ask(
     let warnings = answer.headers().get_all(http::header::WARNING).iter();
     let warnings = warnings.filter_map(|value| value.to_str().ok()).map(warning_text).collect();
     let bytes = answer.into_body().collect_bytes().await?;
-    Ok(Answer { code, warnings, body: serde_json::from_slice(&bytes)? })
+    Ok(WireResponse { code, warnings, body: serde_json::from_slice(&bytes)? })
 }
 
 /// The text from `299 - "text"`.

@@ -17,5 +17,5 @@ pub use case::{Case, CaseError, Suite};
 pub use compare::{Mismatch, compare};
 pub use differences::{Difference, Differences};
 pub use recording::Recording;
-pub use run::{Answers, RunError, Runner};
+pub use run::{Answers, CaseRunError, Runner};
 pub use walk::walk;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// The reason why a case could not be run.
 #[derive(Debug, thiserror::Error)]
-pub enum RunError {
+pub enum CaseRunError {
     /// The server could not be reached.
     #[error("failed to send {request}")]
     Send {
@@ -66,11 +66,11 @@ impl Runner {
     }
 
     /// Creates the kinds that the cases use, and waits until they are served.
-    pub async fn set_up(&self, suite: &Suite) -> Result<(), RunError> {
+    pub async fn set_up(&self, suite: &Suite) -> Result<(), CaseRunError> {
         for crd in &suite.setup {
             let (status, body) = self.raw(&Method::POST, CRDS, Some(crd.to_string()), None, None).await?;
             if status >= 300 && status != 409 {
-                return Err(RunError::Setup(body));
+                return Err(CaseRunError::Setup(body));
             }
             let group = crd["spec"]["group"].as_str().unwrap_or_default();
             let plural = crd["spec"]["names"]["plural"].as_str().unwrap_or_default();
@@ -87,7 +87,7 @@ impl Runner {
         &self,
         cases: &'c [Case],
         at_once: usize,
-    ) -> Vec<(&'c Case, Result<Answers, RunError>)> {
+    ) -> Vec<(&'c Case, Result<Answers, CaseRunError>)> {
         let runs: Vec<_> =
             cases.iter().enumerate().map(|(number, case)| self.run(case, number).boxed()).collect();
         let answers: Vec<_> = futures::stream::iter(runs).buffered(at_once).collect().await;
@@ -95,7 +95,7 @@ impl Runner {
     }
 
     /// Runs one case in its own namespace and returns its normalised responses.
-    pub async fn run(&self, case: &Case, number: usize) -> Result<Answers, RunError> {
+    pub async fn run(&self, case: &Case, number: usize) -> Result<Answers, CaseRunError> {
         let namespace = format!("{}-{number}", self.prefix);
         let mut values = Map::new();
         values.insert("ns".to_owned(), namespace.clone().into());
@@ -124,7 +124,7 @@ impl Runner {
 
     /// Deletes the namespaces of the first `count` cases. This is done at the end, because a cluster takes a
     /// while for each.
-    pub async fn tear_down(&self, count: usize) -> Result<(), RunError> {
+    pub async fn tear_down(&self, count: usize) -> Result<(), CaseRunError> {
         for number in 0..count {
             let path = format!("/api/v1/namespaces/{}-{number}", self.prefix);
             self.raw(&Method::DELETE, &path, None, None, None).await?;
@@ -133,7 +133,7 @@ impl Runner {
     }
 
     /// A new namespace is complete when it has its service account and its certificates.
-    async fn prepare_namespace(&self, namespace: &str) -> Result<(), RunError> {
+    async fn prepare_namespace(&self, namespace: &str) -> Result<(), CaseRunError> {
         let body = json!({"metadata": {"name": namespace}}).to_string();
         self.raw(&Method::POST, "/api/v1/namespaces", Some(body), None, None).await?;
         for default_object in ["serviceaccounts/default", "configmaps/kube-root-ca.crt"] {
@@ -147,7 +147,7 @@ impl Runner {
         &self,
         path: &str,
         is_done: impl Fn(u16, &Value) -> bool,
-    ) -> Result<(u16, Value), RunError> {
+    ) -> Result<(u16, Value), CaseRunError> {
         let mut last = Value::Null;
         for _ in 0..LOOKS {
             let (status, body) = self.raw(&Method::GET, path, None, None, None).await?;
@@ -157,7 +157,7 @@ impl Runner {
             last = body;
             tokio::time::sleep(self.settling_time).await;
         }
-        Err(RunError::NeverSo { request: format!("GET {path}"), last })
+        Err(CaseRunError::NeverSo { request: format!("GET {path}"), last })
     }
 
     async fn raw(
@@ -167,7 +167,7 @@ impl Runner {
         body: Option<String>,
         content_type: Option<&str>,
         accept: Option<&str>,
-    ) -> Result<(u16, Value), RunError> {
+    ) -> Result<(u16, Value), CaseRunError> {
         let name = || format!("{method} {path}");
         let request = Request::builder()
             .method(method)
@@ -176,9 +176,12 @@ impl Runner {
             .header(header::CONTENT_TYPE, content_type.unwrap_or("application/json"))
             .header(header::ACCEPT, accept.unwrap_or("application/json"))
             .body(Body::from(body.unwrap_or_default().into_bytes()))
-            .map_err(|_| RunError::BadStep(name()))?;
-        let response =
-            self.client.send(request).await.map_err(|source| RunError::Send { request: name(), source })?;
+            .map_err(|_| CaseRunError::BadStep(name()))?;
+        let response = self
+            .client
+            .send(request)
+            .await
+            .map_err(|source| CaseRunError::Send { request: name(), source })?;
         let status = response.status().as_u16();
         // A watch may be cut off; its response is what was received until then.
         let bytes =
@@ -217,10 +220,10 @@ struct Session<'r> {
 }
 
 impl Session<'_> {
-    async fn step(&mut self, step: &Step) -> Result<(), RunError> {
+    async fn step(&mut self, step: &Step) -> Result<(), CaseRunError> {
         let line = filled(&step.send, &self.values);
-        let (method, path) = line.split_once(' ').ok_or_else(|| RunError::BadStep(line.clone()))?;
-        let method: Method = method.parse().map_err(|_| RunError::BadStep(line.clone()))?;
+        let (method, path) = line.split_once(' ').ok_or_else(|| CaseRunError::BadStep(line.clone()))?;
+        let method: Method = method.parse().map_err(|_| CaseRunError::BadStep(line.clone()))?;
         let body = match (&step.body, &step.raw) {
             (Some(body), _) => Some(filled_value(body, &self.values).to_string()),
             (None, Some(raw)) => Some(filled(raw, &self.values)),
@@ -244,7 +247,7 @@ impl Session<'_> {
         path: &str,
         body: Option<String>,
         step: &Step,
-    ) -> Result<(u16, Value), RunError> {
+    ) -> Result<(u16, Value), CaseRunError> {
         let mut last = Value::Null;
         for _ in 0..LOOKS {
             let (content_type, accept) = (step.content_type.as_deref(), step.accept.as_deref());
@@ -255,11 +258,11 @@ impl Session<'_> {
             last = answer;
             tokio::time::sleep(self.runner.settling_time).await;
         }
-        Err(RunError::NeverSo { request: format!("{method} {path}"), last })
+        Err(CaseRunError::NeverSo { request: format!("{method} {path}"), last })
     }
 
     /// The events of a collection since the start of the case.
-    async fn watch(&mut self, path: &str, version: &str) -> Result<(), RunError> {
+    async fn watch(&mut self, path: &str, version: &str) -> Result<(), CaseRunError> {
         let path = format!("{path}?watch=1&timeoutSeconds=1&resourceVersion={version}");
         let (status, answer) = self.runner.raw(&Method::GET, &path, None, None, None).await?;
         self.keep(status, answer, &[], false);

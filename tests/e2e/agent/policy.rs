@@ -10,7 +10,7 @@ use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::manifests::Applier;
 use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::tests;
-use five_spot_testenv::wire::{Answer, ask};
+use five_spot_testenv::wire::{WireResponse, ask};
 use http::Method;
 use kube::Client;
 use serde_json::{Value, json};
@@ -146,7 +146,7 @@ fn refusals(own: &str, other: &str) -> Vec<(&'static str, String, Value, &'stati
     ]
 }
 
-fn denied(what: &str, answer: &Answer, message: &str) -> anyhow::Result<()> {
+fn denied(what: &str, answer: &WireResponse, message: &str) -> anyhow::Result<()> {
     ensure!(answer.code == 422, "{what}: {answer:?}");
     let text = answer.message();
     ensure!(text.contains("5spot-reclaim-agent-own-node") && text.contains(message), "{what}: {text}");

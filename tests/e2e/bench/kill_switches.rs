@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use five_spot_scenarios::kinds::Side;
+use five_spot_scenarios::kinds::ClusterRole;
 use five_spot_scenarios::{Environment, ServerState, Subject};
 use five_spot_testenv::audit::AuditLog;
 use five_spot_testenv::test_clusters::TestClusters;
@@ -60,11 +60,11 @@ async fn kill(
     state: ServerState,
 ) -> anyhow::Result<Duration> {
     let machine = subject.machine_uid().await?;
-    real.set_api_server(Side::Workload, state).await?;
+    real.set_api_server(ClusterRole::Workload, state).await?;
     let place = log.end()?;
     subject.set(json!({"killSwitch": true})).await?;
     let took = kill_switch_to_delete(log, place, subject.name()).await?;
-    real.set_api_server(Side::Workload, ServerState::Up).await?;
+    real.set_api_server(ClusterRole::Workload, ServerState::Up).await?;
     subject.until_phase("Terminated").await?;
     subject.set(json!({"killSwitch": false})).await?;
     subject.until_other_machine(&machine).await?;

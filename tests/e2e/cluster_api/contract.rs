@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use five_spot_testenv::audit::AuditQuery;
 use five_spot_testenv::harness::{Test, TestResult};
-use five_spot_testenv::kinds::{K0S_WORKER_CONFIG, Kind, MACHINE};
+use five_spot_testenv::kinds::{K0S_WORKER_CONFIG, MACHINE, ThirdPartyKind};
 use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::tests;
 use five_spot_testenv::{manifests, wait, wire};
@@ -26,7 +26,7 @@ pub(crate) fn tests() -> Vec<Test> {
     ]
 }
 
-const UNLABELLED: Kind = Kind {
+const UNLABELLED: ThirdPartyKind = ThirdPartyKind {
     group: "infrastructure.cluster.x-k8s.io",
     version: "v1beta2",
     kind: "UnlabelledMachine",
@@ -49,11 +49,11 @@ async fn provider_crd_without_contract_label_is_an_internal_error(context: Arc<T
     let client = context.management().admin();
     manifests::apply_crds(&client, &[crd], Duration::from_secs(30)).await?;
     cluster(&context).await?;
-    let object = |kind: Kind, name: &str, spec| json!({ "apiVersion": kind.api_version(), "kind": kind.kind, "metadata": { "name": name }, "spec": spec });
+    let object = |kind: ThirdPartyKind, name: &str, spec| json!({ "apiVersion": kind.api_version(), "kind": kind.kind, "metadata": { "name": name }, "spec": spec });
     create(&context, K0S_WORKER_CONFIG, object(K0S_WORKER_CONFIG, "m-bootstrap", json!({}))).await?;
     create(&context, UNLABELLED, object(UNLABELLED, "m-infra", json!({}))).await?;
     let reference =
-        |kind: Kind, name: &str| json!({ "apiGroup": kind.group, "kind": kind.kind, "name": name });
+        |kind: ThirdPartyKind, name: &str| json!({ "apiGroup": kind.group, "kind": kind.kind, "name": name });
     let spec = json!({
         "clusterName": CLUSTER_NAME,
         "bootstrap": { "configRef": reference(K0S_WORKER_CONFIG, "m-bootstrap") },

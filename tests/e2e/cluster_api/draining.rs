@@ -8,7 +8,7 @@ use five_spot_testenv::audit::AuditQuery;
 use five_spot_testenv::capi_cluster::ControlPlaneOwner;
 use five_spot_testenv::cluster::Cluster;
 use five_spot_testenv::harness::{Test, TestResult};
-use five_spot_testenv::kinds::Kind;
+use five_spot_testenv::kinds::ThirdPartyKind;
 use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::tests;
 use five_spot_testenv::wait;
@@ -169,7 +169,7 @@ async fn machine_drain_rules_are_honoured(context: Arc<TestContext>) -> TestResu
     Ok(())
 }
 
-const MACHINE_DRAIN_RULE: Kind = Kind {
+const MACHINE_DRAIN_RULE: ThirdPartyKind = ThirdPartyKind {
     group: "cluster.x-k8s.io",
     version: "v1beta2",
     kind: "MachineDrainRule",

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use five_spot_testenv::capi_cluster::ControlPlaneOwner;
-use five_spot_testenv::kinds::{K0S_WORKER_CONFIG, KUBEADM_CONFIG, Kind, MACHINE, REMOTE_MACHINE};
+use five_spot_testenv::kinds::{K0S_WORKER_CONFIG, KUBEADM_CONFIG, MACHINE, REMOTE_MACHINE, ThirdPartyKind};
 use five_spot_testenv::provider::node_name;
 use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::wait;
@@ -31,7 +31,7 @@ pub(crate) enum Contract {
 pub(crate) struct MachinePlan {
     pub(crate) name: String,
     pub(crate) contract: Contract,
-    pub(crate) bootstrap: Kind,
+    pub(crate) bootstrap: ThirdPartyKind,
     pub(crate) bootstrap_spec: Value,
     pub(crate) annotations: Value,
     pub(crate) drain_timeout_seconds: Option<u32>,
@@ -125,7 +125,7 @@ pub(crate) async fn make<'a>(
 }
 
 fn machine_spec(context: &TestContext, plan: &MachinePlan) -> Value {
-    let reference = |kind: Kind, suffix: &str| {
+    let reference = |kind: ThirdPartyKind, suffix: &str| {
         let name = format!("{}-{suffix}", plan.name);
         match plan.contract {
             Contract::V1Beta2 => json!({ "apiGroup": kind.group, "kind": kind.kind, "name": name }),
@@ -229,7 +229,7 @@ pub(crate) fn condition_message(object: &DynamicObject, kind: &str) -> String {
 /// Creates an object, and sets its kind and version.
 pub(crate) async fn create(
     context: &TestContext,
-    kind: Kind,
+    kind: ThirdPartyKind,
     object: Value,
 ) -> anyhow::Result<DynamicObject> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();

@@ -13,7 +13,7 @@ use anyhow::{bail, ensure};
 use five_spot_testenv::cluster::Side;
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::test_clusters::TestContext;
-use five_spot_testenv::wire::{self, Answer};
+use five_spot_testenv::wire::{self, WireResponse};
 use five_spot_testenv::{manifests, probe, tests};
 use http::Method;
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ async fn check(context: &TestContext, case: &Case) -> anyhow::Result<()> {
     }
 }
 
-fn check_refusal(refusal: &Refusal, answer: &Answer) -> anyhow::Result<()> {
+fn check_refusal(refusal: &Refusal, answer: &WireResponse) -> anyhow::Result<()> {
     let Refusal { field, code, reason, message } = refusal;
     ensure!(answer.code == *code, "answered {} and not {code}: {}", answer.code, answer.message());
     if *code == 400 {
@@ -161,7 +161,7 @@ fn path(context: &TestContext) -> String {
     format!("/apis/5spot.finos.org/v1alpha1/namespaces/{}/scheduledmachines", context.namespace())
 }
 
-async fn post(context: &TestContext, object: &Value, query: &str) -> anyhow::Result<Answer> {
+async fn post(context: &TestContext, object: &Value, query: &str) -> anyhow::Result<WireResponse> {
     let path = format!("{}{query}", path(context));
     Ok(wire::ask(&context.management().admin(), Method::POST, &path, "application/json", Some(object))
         .await?)

@@ -79,7 +79,7 @@ async fn attack(clusters: &Arc<TestClusters>, context: &TestContext, victim: &mu
     controller_identity(&hostile).await?;
     let (began, places) = (Timestamp::now(), [end(context.management())?, end(context.workload())?]);
     let attacker = Attacker::start(&hostile, nodes).await?;
-    let (times, ailments) = victim.program()?.ailments_during(changes(victim)).await;
+    let (times, liveness_failures) = victim.program()?.liveness_failures_during(changes(victim)).await;
     let changes_during = Latency::of(times?);
     let kill_switches_during = victim.kill_switches(MACHINES).await?;
     let reconciles = reconciles_of(victim, context.namespace())?;
@@ -97,7 +97,7 @@ async fn attack(clusters: &Arc<TestClusters>, context: &TestContext, victim: &mu
         log >> 10,
         Timestamp::now().duration_since(began),
     );
-    ensure!(ailments.is_empty(), "/health failed: {ailments:?}");
+    ensure!(liveness_failures.is_empty(), "/health failed: {liveness_failures:?}");
     ensure!(attacker.never_reached().is_empty(), "never reached: {:?}", attacker.never_reached());
     let limit = (changes_before.p50 * SLOWER).max(UNMEASURABLE);
     ensure!(

@@ -6,7 +6,7 @@ use anyhow::{Context as _, ensure};
 use five_spot_api::names::SYSTEM_NAMESPACE;
 use five_spot_scenarios::merge;
 use five_spot_testenv::cluster::Cluster;
-use five_spot_testenv::wire::{Answer, ask};
+use five_spot_testenv::wire::{WireResponse, ask};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ pub(crate) fn pod_of(documents: &[Value], kind: &str) -> anyhow::Result<Value> {
 }
 
 /// The answer to the creation of a pod, by dry run.
-pub(super) async fn create(cluster: &Cluster, pod: &Value) -> anyhow::Result<Answer> {
+pub(super) async fn create(cluster: &Cluster, pod: &Value) -> anyhow::Result<WireResponse> {
     let path = format!("/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods?dryRun=All&fieldValidation=Strict");
     Ok(ask(&cluster.admin(), Method::POST, &path, "application/json", Some(pod)).await?)
 }
@@ -104,7 +104,7 @@ pub(super) async fn debug_containers_are_held_by_the_policy(
     is_rejected("a debug container with a capability", &answer, "no capability may be added")
 }
 
-fn is_rejected(what: &str, answer: &Answer, words: &str) -> anyhow::Result<()> {
+fn is_rejected(what: &str, answer: &WireResponse, words: &str) -> anyhow::Result<()> {
     ensure!(answer.code == 403, "{what}: {answer:?}");
     let message = answer.message();
     ensure!(message.contains("ValidatingAdmissionPolicy '5spot-pods'"), "{what}: {message}");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::test_clusters::TestContext;
-use five_spot_testenv::wire::{self, Answer};
+use five_spot_testenv::wire::{self, WireResponse};
 use five_spot_testenv::{manifests, tests};
 use http::Method;
 use serde_json::{Value, json};
@@ -93,12 +93,12 @@ fn crd(plural: &str, kind: &str, schema: &Value) -> Value {
     })
 }
 
-async fn post_crd(context: &TestContext, crd: &Value) -> anyhow::Result<Answer> {
+async fn post_crd(context: &TestContext, crd: &Value) -> anyhow::Result<WireResponse> {
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     Ok(wire::ask(&context.management().admin(), Method::POST, path, "application/json", Some(crd)).await?)
 }
 
-async fn post_zone(context: &TestContext, name: &str, zone: &str) -> anyhow::Result<Answer> {
+async fn post_zone(context: &TestContext, name: &str, zone: &str) -> anyhow::Result<WireResponse> {
     let path = format!("/apis/{GROUP}/v1/namespaces/{}/zones", context.namespace());
     let object = json!({ "apiVersion": format!("{GROUP}/v1"), "kind": "Zone", "metadata": { "name": name }, "zone": zone });
     Ok(wire::ask(&context.management().admin(), Method::POST, &path, "application/json", Some(&object))

@@ -6,7 +6,7 @@ use five_spot_testenv::cluster::Side;
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::tests;
-use five_spot_testenv::wire::{self, Answer};
+use five_spot_testenv::wire::{self, WireResponse};
 use http::Method;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Api;
@@ -103,12 +103,12 @@ fn path(context: &TestContext) -> String {
     format!("/apis/events.k8s.io/v1/namespaces/{}/events", context.namespace())
 }
 
-async fn post(context: &TestContext, event: &Value) -> anyhow::Result<Answer> {
+async fn post(context: &TestContext, event: &Value) -> anyhow::Result<WireResponse> {
     let client = context.management().admin();
     Ok(wire::ask(&client, Method::POST, &path(context), "application/json", Some(event)).await?)
 }
 
-async fn patch(context: &TestContext, name: &str, body: &Value) -> anyhow::Result<Answer> {
+async fn patch(context: &TestContext, name: &str, body: &Value) -> anyhow::Result<WireResponse> {
     let client = context.management().admin();
     let path = format!("{}/{name}", path(context));
     Ok(wire::ask(&client, Method::PATCH, &path, "application/merge-patch+json", Some(body)).await?)

@@ -7,7 +7,7 @@ use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::tests;
 use five_spot_testenv::wait;
-use five_spot_testenv::wire::{self, Answer};
+use five_spot_testenv::wire::{self, WireResponse};
 use http::Method;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
@@ -67,7 +67,7 @@ async fn evicted_pod_keeps_its_uid_until_it_is_gone(context: Arc<TestContext>) -
     Ok(())
 }
 
-async fn evict(context: &TestContext, pod: &str, options: &Value) -> anyhow::Result<Answer> {
+async fn evict(context: &TestContext, pod: &str, options: &Value) -> anyhow::Result<WireResponse> {
     let eviction = json!({
         "apiVersion": "policy/v1", "kind": "Eviction", "metadata": { "name": pod }, "deleteOptions": options,
     });

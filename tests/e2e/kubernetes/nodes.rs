@@ -5,7 +5,7 @@ use std::sync::Arc;
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::tests;
-use five_spot_testenv::wire::{self, Answer};
+use five_spot_testenv::wire::{self, WireResponse};
 use http::Method;
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
@@ -114,7 +114,7 @@ async fn patch(
     query: &str,
     kind: &str,
     body: &Value,
-) -> anyhow::Result<Answer> {
+) -> anyhow::Result<WireResponse> {
     let path = format!("/api/v1/nodes/{name}{query}");
     Ok(wire::ask(&context.workload().admin(), Method::PATCH, &path, kind, Some(body)).await?)
 }

@@ -55,9 +55,9 @@ async fn a_token_that_is_replaced_is_used_without_a_restart(context: Arc<TestCon
         std::fs::write(&file, new.token())?;
         until_active(&context, "after").await
     };
-    let (renewed, ailments) = program.ailments_during(renewed).await;
+    let (renewed, liveness_failures) = program.liveness_failures_during(renewed).await;
     renewed.with_context(|| program.log())?;
-    ensure!(ailments.is_empty(), "a restart would not have helped: {ailments:?}");
+    ensure!(liveness_failures.is_empty(), "a restart would not have helped: {liveness_failures:?}");
     program.is_ready().await?;
     program.stop().await
 }

@@ -7,7 +7,7 @@ use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::manifests;
 use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::tests;
-use five_spot_testenv::wire::{Answer, ask};
+use five_spot_testenv::wire::{WireResponse, ask};
 use http::Method;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::Api;
@@ -76,7 +76,7 @@ fn without(pod: &Value, field: &str) -> anyhow::Result<Value> {
 }
 
 /// A dry run of what `kubectl apply --server-side` does with a document, in this context's namespace.
-async fn apply(context: &TestContext, document: &Value) -> anyhow::Result<Answer> {
+async fn apply(context: &TestContext, document: &Value) -> anyhow::Result<WireResponse> {
     let mut document = document.clone();
     document["metadata"]["namespace"] = context.namespace().into();
     let collection = match document["kind"].as_str() {
@@ -93,7 +93,7 @@ async fn apply(context: &TestContext, document: &Value) -> anyhow::Result<Answer
     Ok(ask(&context.management().admin(), Method::PATCH, &path, media_type, Some(&document)).await?)
 }
 
-async fn create(context: &TestContext, pod: &Value) -> anyhow::Result<Answer> {
+async fn create(context: &TestContext, pod: &Value) -> anyhow::Result<WireResponse> {
     let path = format!("/api/v1/namespaces/{}/pods?dryRun=All&fieldValidation=Strict", context.namespace());
     Ok(ask(&context.management().admin(), Method::POST, &path, "application/json", Some(pod)).await?)
 }

@@ -280,13 +280,17 @@ impl Environment for RealControlPlane {
         .boxed()
     }
 
-    fn set_api_server(&self, side: kinds::Side, state: ServerState) -> BoxFuture<'_, anyhow::Result<()>> {
+    fn set_api_server(
+        &self,
+        side: kinds::ClusterRole,
+        state: ServerState,
+    ) -> BoxFuture<'_, anyhow::Result<()>> {
         self.steps.note(self.now());
         async move {
             let control_plane = self.context.clusters().control_plane();
             let side = match side {
-                kinds::Side::Management => Side::Management,
-                kinds::Side::Workload => Side::Workload,
+                kinds::ClusterRole::Management => Side::Management,
+                kinds::ClusterRole::Workload => Side::Workload,
             };
             let (server, mut killed) = (Component::ApiServer(side), self.killed.lock().await);
             match state {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use five_spot_api::names::SYSTEM_NAMESPACE;
 use five_spot_scenarios::kinds::{
-    ADMISSION_BINDING, ADMISSION_POLICY, INFRASTRUCTURE, Kind, MACHINE, SCHEDULED_MACHINE,
+    ADMISSION_BINDING, ADMISSION_POLICY, INFRASTRUCTURE, MACHINE, ObjectKind, SCHEDULED_MACHINE,
 };
 use five_spot_scenarios::{Environment, Impairment};
 use five_spot_testenv::control_plane::Component;
@@ -120,7 +120,7 @@ impl Target {
     /// Returns true if a dry run is refused, which the policy treats like a request of the controller.
     async fn is_refused(self, env: &dyn Environment) -> anyhow::Result<bool> {
         let parameters = PatchParams { dry_run: true, ..PatchParams::default() };
-        let patch = |kind: Kind| {
+        let patch = |kind: ObjectKind| {
             let api = env.api(kind);
             async move {
                 let annotation = json!({"metadata": {"annotations": {"example.org/probe": "true"}}});
@@ -193,7 +193,7 @@ fn binding(name: &str, namespace: &str) -> Value {
 }
 
 fn events() -> kube::api::ApiResource {
-    Kind { group: "events.k8s.io", version: "v1", kind: "Event", plural: "events", ..INFRASTRUCTURE }
+    ObjectKind { group: "events.k8s.io", version: "v1", kind: "Event", plural: "events", ..INFRASTRUCTURE }
         .resource()
 }
 

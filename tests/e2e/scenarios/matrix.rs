@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use five_spot_scenarios::matrix::{Cell, Emergency, Obstacle, cells};
+use five_spot_scenarios::matrix::{Cell, MatrixEmergency, Obstacle, cells};
 use five_spot_scenarios::{Impairment, run_matrix_cell};
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::test_clusters::TestContext;
@@ -36,22 +36,23 @@ fn is_meant(cell: Cell) -> bool {
     }
     let expected = cell.expected();
     let bounds = [expected.machine_deleted, expected.object_gone];
-    let is_possible = cell.emergency == Emergency::KillSwitch || !needs_own_control_plane(cell.obstacle);
+    let is_possible =
+        cell.emergency == MatrixEmergency::KillSwitch || !needs_own_control_plane(cell.obstacle);
     is_possible && bounds.into_iter().flatten().all(|bound| bound <= LONGEST)
 }
 
 /// Returns true if a cell is run on demand only: it takes more than ten minutes, or a control plane of its own.
 fn is_long(cell: Cell) -> bool {
     match cell.emergency {
-        Emergency::Deletion => cell.obstacle == Obstacle::WorkloadIsAnother,
-        Emergency::FinalizerBound => matches!(
+        MatrixEmergency::Deletion => cell.obstacle == Obstacle::WorkloadIsAnother,
+        MatrixEmergency::FinalizerBound => matches!(
             cell.obstacle,
             Obstacle::Impaired(Impairment::StatusTooLarge)
                 | Obstacle::WorkloadHangs
                 | Obstacle::ClusterPaused
         ),
-        Emergency::Reclaim => needs_own_control_plane(cell.obstacle),
-        Emergency::KillSwitch | Emergency::OrphaningDeletion => false,
+        MatrixEmergency::Reclaim => needs_own_control_plane(cell.obstacle),
+        MatrixEmergency::KillSwitch | MatrixEmergency::OrphaningDeletion => false,
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use five_spot_scenarios::kinds::{MACHINE, NODE, Side};
+use five_spot_scenarios::kinds::{ClusterRole, MACHINE, NODE};
 use five_spot_scenarios::{Environment, ServerState, Subject, condition};
 use five_spot_testenv::harness::{Test, TestResult};
 use five_spot_testenv::test_clusters::TestContext;
@@ -89,7 +89,7 @@ async fn killed_in_silence<'e>(
 ) -> anyhow::Result<(Subject<'e>, String)> {
     let subject = Subject::lent(env, json!({})).await?;
     let (node, machine) = (subject.node().await?, subject.machine());
-    real.set_api_server(Side::Workload, ServerState::Silent).await?;
+    real.set_api_server(ClusterRole::Workload, ServerState::Silent).await?;
     subject.set(json!({"killSwitch": true})).await?;
     let is_deleted =
         |machine: &Value| machine.is_null() || !machine["metadata"]["deletionTimestamp"].is_null();
@@ -110,7 +110,7 @@ async fn returns_in_time(real: &RealControlPlane, context: &TestContext) -> Test
     context.note(format!("at the end of the outage: {}\n{}", object["status"], left["status"]["conditions"]));
     ensure!(!left.is_null(), "the Machine went without its Node");
     ensure!(condition(&object, "Ready")["status"] == "False", "{object}");
-    real.set_api_server(Side::Workload, ServerState::Up).await?;
+    real.set_api_server(ClusterRole::Workload, ServerState::Up).await?;
     subject.until_phase("Terminated").await?;
     env.until_gone(NODE, &node).await?;
     subject.until_nothing_left().await?;
@@ -146,7 +146,7 @@ async fn is_given_up(real: &RealControlPlane, context: &TestContext) -> TestResu
     ensure!(message.contains("unreachable") && message.contains(&node), "{message}");
     ensure!(left_behind(env).await?.is_empty(), "reported although the cluster could not be read");
 
-    real.set_api_server(Side::Workload, ServerState::Up).await?;
+    real.set_api_server(ClusterRole::Workload, ServerState::Up).await?;
     let object = subject.until_condition("MachineReady", "False", "NodeLeftBehind").await?;
     context.note(format!("after the outage: {}", object["status"]));
     remembers(&object, &node, cluster)?;

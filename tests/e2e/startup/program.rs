@@ -196,16 +196,19 @@ impl Program {
     }
 
     /// All responses of `/health` other than 200 while a future runs.
-    pub(crate) async fn ailments_during<T>(&self, something: impl Future<Output = T>) -> (T, Vec<String>) {
+    pub(crate) async fn liveness_failures_during<T>(
+        &self,
+        something: impl Future<Output = T>,
+    ) -> (T, Vec<String>) {
         let mut something = std::pin::pin!(something);
-        let mut ailments = Vec::new();
+        let mut liveness_failures = Vec::new();
         loop {
             match get(self.health, "/health").await {
                 Ok((200, _)) => {}
-                other => ailments.push(format!("{other:?}")),
+                other => liveness_failures.push(format!("{other:?}")),
             }
             if let Ok(done) = timeout(ASK_EVERY, &mut something).await {
-                return (done, ailments);
+                return (done, liveness_failures);
             }
         }
     }

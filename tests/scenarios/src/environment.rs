@@ -1,6 +1,6 @@
 //! The environment of a scenario: the differences between the in-memory environment and a real control plane, and nothing else.
 
-use crate::kinds::Side;
+use crate::kinds::ClusterRole;
 use crate::steps::Steps;
 use five_spot_standins::ProviderBehaviour;
 use futures::FutureExt as _;
@@ -176,7 +176,7 @@ pub trait Environment: Send + Sync {
     fn kubeconfig_by_another_line(&self) -> BoxFuture<'_, anyhow::Result<String>>;
     /// Sets the state of an API server, at least for the controller; where it affects all clients, a scenario
     /// needs its own environment.
-    fn set_api_server(&self, side: Side, state: ServerState) -> BoxFuture<'_, anyhow::Result<()>>;
+    fn set_api_server(&self, side: ClusterRole, state: ServerState) -> BoxFuture<'_, anyhow::Result<()>>;
     /// Sets the state of that connection: open, hung (connections stay, new ones are accepted, nothing is answered),
     /// or closed.
     fn set_other_line(&self, state: ServerState);

@@ -2,7 +2,7 @@
 //! whether there were ever two Machines for one `ScheduledMachine`.
 
 use crate::environment::Environment;
-use crate::kinds::{BOOTSTRAP, INFRASTRUCTURE, Kind, MACHINE};
+use crate::kinds::{BOOTSTRAP, INFRASTRUCTURE, MACHINE, ObjectKind};
 use five_spot_api::names::label;
 use futures::{StreamExt as _, pin_mut};
 use kube::ResourceExt as _;
@@ -15,7 +15,7 @@ use tokio::task::AbortHandle;
 
 /// The number of times an object was created and removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
+pub struct ObjectCount {
     /// Made.
     pub made: usize,
     /// Gone.
@@ -33,7 +33,7 @@ pub struct ObjectHistory {
 struct Records {
     /// By kind and name, then by UID: the machine's owner.
     alive: BTreeMap<(&'static str, String), BTreeMap<String, Option<String>>>,
-    counts: BTreeMap<(&'static str, String), Count>,
+    counts: BTreeMap<(&'static str, String), ObjectCount>,
     violations: Vec<String>,
     /// The addresses of the infrastructure objects that exist, by UID.
     addresses: BTreeMap<String, String>,
@@ -65,7 +65,7 @@ impl ObjectHistory {
     }
 
     /// The number of times each object was created and removed, by `Kind name`.
-    pub fn counts(&self) -> BTreeMap<String, Count> {
+    pub fn counts(&self) -> BTreeMap<String, ObjectCount> {
         let records = lock(&self.records);
         records.counts.iter().map(|((kind, name), count)| (format!("{kind} {name}"), *count)).collect()
     }
@@ -88,7 +88,7 @@ impl Drop for ObjectHistory {
 }
 
 impl Records {
-    fn note(&mut self, kind: Kind, event: Event<DynamicObject>, listed: &mut BTreeSet<String>) {
+    fn note(&mut self, kind: ObjectKind, event: Event<DynamicObject>, listed: &mut BTreeSet<String>) {
         match event {
             Event::Apply(object) => self.seen(kind, &object),
             Event::Delete(object) => self.gone(kind, &object.name_any(), &uid(&object)),
@@ -109,7 +109,7 @@ impl Records {
         }
     }
 
-    fn seen(&mut self, kind: Kind, object: &DynamicObject) {
+    fn seen(&mut self, kind: ObjectKind, object: &DynamicObject) {
         let (key, owner) = ((kind.kind, object.name_any()), owner(object));
         self.note_address(kind, object);
         let lives = self.alive.entry(key.clone()).or_default();
@@ -120,7 +120,7 @@ impl Records {
     }
 
     /// Records the address of an infrastructure object of ours, which no other may have while it exists.
-    fn note_address(&mut self, kind: Kind, object: &DynamicObject) {
+    fn note_address(&mut self, kind: ObjectKind, object: &DynamicObject) {
         let address = object.data["spec"]["address"].as_str().filter(|_| kind == INFRASTRUCTURE);
         let (Some(address), Some(_)) = (address, owner(object)) else { return };
         let is_other = |(other, of): (&String, &String)| *other != uid(object) && of == address;
@@ -130,7 +130,7 @@ impl Records {
         self.addresses.insert(uid(object), address.to_owned());
     }
 
-    fn gone(&mut self, kind: Kind, name: &str, uid: &str) {
+    fn gone(&mut self, kind: ObjectKind, name: &str, uid: &str) {
         self.addresses.remove(uid);
         let key = (kind.kind, name.to_owned());
         if self.alive.get_mut(&key).is_some_and(|lives| lives.remove(uid).is_some()) {
@@ -138,7 +138,7 @@ impl Records {
         }
     }
 
-    fn check_doubles(&mut self, kind: Kind, owner: Option<String>) {
+    fn check_doubles(&mut self, kind: ObjectKind, owner: Option<String>) {
         let Some(owner) = owner else { return };
         let of_kind = self.alive.iter().filter(|((other, _), _)| *other == kind.kind);
         let lives: Vec<String> = of_kind
@@ -190,7 +190,7 @@ mod tests {
         note(Event::Apply(machine("desk-machine", "2")));
         assert_eq!(records.violations, Vec::<String>::new());
         let count = records.counts[&("Machine", "desk-machine".to_owned())];
-        assert_eq!(count, Count { made: 2, removed: 1 });
+        assert_eq!(count, ObjectCount { made: 2, removed: 1 });
         records.note(MACHINE, Event::Apply(machine("another", "3")), &mut listed);
         assert_eq!(records.violations.len(), 1);
     }
@@ -203,6 +203,6 @@ mod tests {
         note(Event::Init);
         note(Event::InitDone);
         let count = records.counts[&("Machine", "desk-machine".to_owned())];
-        assert_eq!(count, Count { made: 1, removed: 1 });
+        assert_eq!(count, ObjectCount { made: 1, removed: 1 });
     }
 }

@@ -6,7 +6,7 @@ use kube::core::GroupVersionKind;
 
 /// One of the two clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Side {
+pub enum ClusterRole {
     /// The cluster of `ScheduledMachine`s and Machines.
     Management,
     /// The cluster of Nodes and Pods.
@@ -15,9 +15,9 @@ pub enum Side {
 
 /// A kind at a version, in one of the clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Kind {
+pub struct ObjectKind {
     /// The cluster.
-    pub side: Side,
+    pub side: ClusterRole,
     /// The API group; empty for the core group.
     pub group: &'static str,
     /// The version.
@@ -35,8 +35,8 @@ const fn management(
     version: &'static str,
     kind: &'static str,
     plural: &'static str,
-) -> Kind {
-    Kind { side: Side::Management, group, version, kind, plural, namespaced: true }
+) -> ObjectKind {
+    ObjectKind { side: ClusterRole::Management, group, version, kind, plural, namespaced: true }
 }
 
 const fn workload(
@@ -44,46 +44,48 @@ const fn workload(
     version: &'static str,
     kind: &'static str,
     plural: &'static str,
-) -> Kind {
-    Kind { side: Side::Workload, group, version, kind, plural, namespaced: true }
+) -> ObjectKind {
+    ObjectKind { side: ClusterRole::Workload, group, version, kind, plural, namespaced: true }
 }
 
 /// The kind that users write.
-pub const SCHEDULED_MACHINE: Kind =
+pub const SCHEDULED_MACHINE: ObjectKind =
     management(names::GROUP, names::VERSION, names::KIND, "scheduledmachines");
 /// Cluster API's Machine.
-pub const MACHINE: Kind = management("cluster.x-k8s.io", "v1beta2", "Machine", "machines");
+pub const MACHINE: ObjectKind = management("cluster.x-k8s.io", "v1beta2", "Machine", "machines");
 /// Cluster API's Cluster.
-pub const CLUSTER: Kind = management("cluster.x-k8s.io", "v1beta2", "Cluster", "clusters");
+pub const CLUSTER: ObjectKind = management("cluster.x-k8s.io", "v1beta2", "Cluster", "clusters");
 /// Cluster API's rules of how pods leave a Node.
-pub const DRAIN_RULE: Kind =
+pub const DRAIN_RULE: ObjectKind =
     management("cluster.x-k8s.io", "v1beta2", "MachineDrainRule", "machinedrainrules");
 /// k0smotron's bootstrap configuration.
-pub const BOOTSTRAP: Kind =
+pub const BOOTSTRAP: ObjectKind =
     management("bootstrap.cluster.x-k8s.io", "v1beta2", "K0sWorkerConfig", "k0sworkerconfigs");
 /// k0smotron's machine that is reached by SSH.
-pub const INFRASTRUCTURE: Kind =
+pub const INFRASTRUCTURE: ObjectKind =
     management("infrastructure.cluster.x-k8s.io", "v1beta2", "RemoteMachine", "remotemachines");
 /// The bootstrap configuration of a provider that differs from k0smotron and supports only the contract
 /// v1beta1.
-pub const LAB_SUPPLY: Kind = management("bootstrap.cluster.x-k8s.io", "v1alpha3", "LabSupply", "labsupplies");
+pub const LAB_SUPPLY: ObjectKind =
+    management("bootstrap.cluster.x-k8s.io", "v1alpha3", "LabSupply", "labsupplies");
 /// Its machine.
-pub const LAB_BENCH: Kind =
+pub const LAB_BENCH: ObjectKind =
     management("infrastructure.cluster.x-k8s.io", "v1alpha3", "LabBench", "labbenches");
 /// An externally managed control plane.
-pub const CONTROL_PLANE: Kind =
+pub const CONTROL_PLANE: ObjectKind =
     management("controlplane.cluster.x-k8s.io", "v1beta2", "StubControlPlane", "stubcontrolplanes");
 /// Secrets of the management cluster.
-pub const SECRET: Kind = management("", "v1", "Secret", "secrets");
+pub const SECRET: ObjectKind = management("", "v1", "Secret", "secrets");
 /// Namespaces of the management cluster.
-pub const NAMESPACE: Kind = Kind { namespaced: false, ..management("", "v1", "Namespace", "namespaces") };
+pub const NAMESPACE: ObjectKind =
+    ObjectKind { namespaced: false, ..management("", "v1", "Namespace", "namespaces") };
 /// Definitions of kinds in the management cluster.
-pub const DEFINITION: Kind = Kind {
+pub const DEFINITION: ObjectKind = ObjectKind {
     namespaced: false,
     ..management("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions")
 };
 /// Rules by which the management cluster refuses objects.
-pub const ADMISSION_POLICY: Kind = Kind {
+pub const ADMISSION_POLICY: ObjectKind = ObjectKind {
     namespaced: false,
     ..management(
         "admissionregistration.k8s.io",
@@ -93,7 +95,7 @@ pub const ADMISSION_POLICY: Kind = Kind {
     )
 };
 /// The cluster in which they hold.
-pub const ADMISSION_BINDING: Kind = Kind {
+pub const ADMISSION_BINDING: ObjectKind = ObjectKind {
     namespaced: false,
     ..management(
         "admissionregistration.k8s.io",
@@ -103,17 +105,17 @@ pub const ADMISSION_BINDING: Kind = Kind {
     )
 };
 /// Nodes.
-pub const NODE: Kind = Kind { namespaced: false, ..workload("", "v1", "Node", "nodes") };
+pub const NODE: ObjectKind = ObjectKind { namespaced: false, ..workload("", "v1", "Node", "nodes") };
 /// Pods.
-pub const POD: Kind = workload("", "v1", "Pod", "pods");
+pub const POD: ObjectKind = workload("", "v1", "Pod", "pods");
 /// Deployments.
-pub const DEPLOYMENT: Kind = workload("apps", "v1", "Deployment", "deployments");
+pub const DEPLOYMENT: ObjectKind = workload("apps", "v1", "Deployment", "deployments");
 /// Pods on every node.
-pub const DAEMON_SET: Kind = workload("apps", "v1", "DaemonSet", "daemonsets");
+pub const DAEMON_SET: ObjectKind = workload("apps", "v1", "DaemonSet", "daemonsets");
 /// Pod disruption budgets.
-pub const BUDGET: Kind = workload("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets");
+pub const BUDGET: ObjectKind = workload("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets");
 
-impl Kind {
+impl ObjectKind {
     /// The same kind where Cluster API speaks this version: its kinds, and those of the providers here, have it.
     #[must_use]
     pub fn where_cluster_api_is(self, version: &'static str) -> Self {

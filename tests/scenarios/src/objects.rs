@@ -1,7 +1,7 @@
 //! Access to objects in any environment: as JSON, with waits by watch that report the last state seen.
 
 use crate::environment::Environment;
-use crate::kinds::{Kind, Side};
+use crate::kinds::{ClusterRole, ObjectKind};
 use anyhow::{Context as _, bail};
 use futures::StreamExt as _;
 use jiff::Timestamp;
@@ -17,10 +17,10 @@ const FIELD_MANAGER: &str = "5spot-scenario";
 
 impl dyn Environment + '_ {
     /// The objects of a kind, in this scenario's namespace if they are in one.
-    pub fn api(&self, kind: Kind) -> Api<DynamicObject> {
+    pub fn api(&self, kind: ObjectKind) -> Api<DynamicObject> {
         let client = match kind.side {
-            Side::Management => self.management(),
-            Side::Workload => self.workload(),
+            ClusterRole::Management => self.management(),
+            ClusterRole::Workload => self.workload(),
         };
         let kind = self.spoken(kind);
         if kind.namespaced {
@@ -31,12 +31,12 @@ impl dyn Environment + '_ {
     }
 
     /// A kind in the version that this environment serves.
-    fn spoken(&self, kind: Kind) -> Kind {
+    fn spoken(&self, kind: ObjectKind) -> ObjectKind {
         kind.where_cluster_api_is(self.cluster_api())
     }
 
     /// An object, or null.
-    pub async fn get(&self, kind: Kind, name: &str) -> anyhow::Result<Value> {
+    pub async fn get(&self, kind: ObjectKind, name: &str) -> anyhow::Result<Value> {
         match self.api(kind).get(name).await {
             Ok(found) => Ok(json(&found)),
             // The object or its whole kind, which is said in another way.
@@ -46,7 +46,7 @@ impl dyn Environment + '_ {
     }
 
     /// All objects of a kind.
-    pub async fn list(&self, kind: Kind) -> anyhow::Result<Vec<Value>> {
+    pub async fn list(&self, kind: ObjectKind) -> anyhow::Result<Vec<Value>> {
         let found = self.api(kind).list(&ListParams::default()).await;
         match found {
             Ok(list) => Ok(list.items.iter().map(json).collect()),
@@ -57,7 +57,7 @@ impl dyn Environment + '_ {
     }
 
     /// Creates an object; kind and version are filled in.
-    pub async fn create(&self, kind: Kind, mut object: Value) -> anyhow::Result<Value> {
+    pub async fn create(&self, kind: ObjectKind, mut object: Value) -> anyhow::Result<Value> {
         self.steps().note(self.now());
         object["apiVersion"] = self.spoken(kind).api_version().into();
         object["kind"] = kind.kind.into();
@@ -67,7 +67,7 @@ impl dyn Environment + '_ {
     }
 
     /// Applies an object; kind and version are filled in.
-    pub async fn apply(&self, kind: Kind, mut object: Value) -> anyhow::Result<Value> {
+    pub async fn apply(&self, kind: ObjectKind, mut object: Value) -> anyhow::Result<Value> {
         self.steps().note(self.now());
         object["apiVersion"] = self.spoken(kind).api_version().into();
         object["kind"] = kind.kind.into();
@@ -78,14 +78,14 @@ impl dyn Environment + '_ {
     }
 
     /// Patches an object by merge.
-    pub async fn patch(&self, kind: Kind, name: &str, patch: Value) -> anyhow::Result<Value> {
+    pub async fn patch(&self, kind: ObjectKind, name: &str, patch: Value) -> anyhow::Result<Value> {
         self.steps().note(self.now());
         let patched = self.api(kind).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
         Ok(json(&patched.with_context(|| format!("patch {} {name}", kind.kind))?))
     }
 
     /// Patches the status of an object by merge.
-    pub async fn patch_status(&self, kind: Kind, name: &str, status: Value) -> anyhow::Result<Value> {
+    pub async fn patch_status(&self, kind: ObjectKind, name: &str, status: Value) -> anyhow::Result<Value> {
         self.steps().note(self.now());
         let patch = Patch::Merge(serde_json::json!({"status": status}));
         let patched = self.api(kind).patch_status(name, &PatchParams::default(), &patch).await;
@@ -93,12 +93,17 @@ impl dyn Environment + '_ {
     }
 
     /// Deletes an object, in the background.
-    pub async fn delete(&self, kind: Kind, name: &str) -> anyhow::Result<()> {
+    pub async fn delete(&self, kind: ObjectKind, name: &str) -> anyhow::Result<()> {
         self.delete_with(kind, name, PropagationPolicy::Background).await
     }
 
     /// Deletes an object in one of the three ways.
-    pub async fn delete_with(&self, kind: Kind, name: &str, policy: PropagationPolicy) -> anyhow::Result<()> {
+    pub async fn delete_with(
+        &self,
+        kind: ObjectKind,
+        name: &str,
+        policy: PropagationPolicy,
+    ) -> anyhow::Result<()> {
         self.steps().note(self.now());
         let parameters = DeleteParams { propagation_policy: Some(policy), ..DeleteParams::default() };
         self.api(kind)
@@ -111,7 +116,7 @@ impl dyn Environment + '_ {
     /// Waits until an object is as wanted. A missing one is null.
     pub async fn until(
         &self,
-        kind: Kind,
+        kind: ObjectKind,
         name: &str,
         what: &str,
         wanted: impl FnMut(&Value) -> bool + Send,
@@ -126,14 +131,14 @@ impl dyn Environment + '_ {
     }
 
     /// Waits until an object is gone.
-    pub async fn until_gone(&self, kind: Kind, name: &str) -> anyhow::Result<()> {
+    pub async fn until_gone(&self, kind: ObjectKind, name: &str) -> anyhow::Result<()> {
         self.until(kind, name, "to be gone", Value::is_null).await.map(drop)
     }
 
     /// Makes sure that an object stays as it is wanted for a while.
     pub async fn lasts(
         &self,
-        kind: Kind,
+        kind: ObjectKind,
         name: &str,
         what: &str,
         lasting: Duration,
@@ -148,7 +153,7 @@ impl dyn Environment + '_ {
     /// Watches an object until it is as wanted. If that does not happen in time, returns its last state.
     pub(crate) async fn seek(
         &self,
-        kind: Kind,
+        kind: ObjectKind,
         name: &str,
         within: Duration,
         mut wanted: impl FnMut(&Value) -> bool + Send,

@@ -2,7 +2,7 @@
 
 use crate::claims;
 use crate::environment::{Environment, Write};
-use crate::history::{Count, ObjectHistory};
+use crate::history::{ObjectCount, ObjectHistory};
 use crate::kinds::{BOOTSTRAP, INFRASTRUCTURE, LAB_SUPPLY, MACHINE, NODE, SCHEDULED_MACHINE};
 use crate::scenario::Ending;
 use crate::subject::condition;
@@ -56,7 +56,7 @@ pub(crate) async fn ending(
     }
     let machine = format!("{} {}", MACHINE.kind, names::machine(&ending.object));
     let count = history.counts().get(&machine).copied().unwrap_or_default();
-    let expected = Count { made: ending.made, removed: ending.removed };
+    let expected = ObjectCount { made: ending.made, removed: ending.removed };
     ensure!(count == expected, "{machine} came and went {count:?} instead of {expected:?}");
     let doubled = history.doubled();
     ensure!(doubled.is_empty() || ending.doubled, "one machine was lent twice: {}", doubled.join("\n"));
@@ -190,7 +190,7 @@ async fn refers(
     env: &dyn Environment,
     object: &Value,
     field: &str,
-    kind: crate::kinds::Kind,
+    kind: crate::kinds::ObjectKind,
     name: &str,
 ) -> anyhow::Result<()> {
     let reference = &object["status"][field];

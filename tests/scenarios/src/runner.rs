@@ -1,7 +1,7 @@
 //! Runs a scenario, and checks the oracles.
 
 use crate::environment::{Environment, Write};
-use crate::history::{Count, ObjectHistory};
+use crate::history::{ObjectCount, ObjectHistory};
 use crate::kinds::SCHEDULED_MACHINE;
 use crate::matrix::Cell;
 use crate::oracles;
@@ -27,7 +27,7 @@ pub struct ScenarioResult {
     /// The objects at the end.
     pub snapshot: Snapshot,
     /// The number of times each object was created and removed.
-    pub counts: BTreeMap<String, Count>,
+    pub counts: BTreeMap<String, ObjectCount>,
     /// The writes of the controller.
     pub writes: Vec<Write>,
 }

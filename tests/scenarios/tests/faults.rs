@@ -1,30 +1,37 @@
 //! A sample of all faults in every scenario. `cargo xtask faults` runs all of them.
 
-use five_spot_scenarios::faults::{Baseline, Kind, Sample, cases, layouts};
+use five_spot_scenarios::faults::{Baseline, CampaignKind, Sample, cases, layouts};
 use five_spot_scenarios::{Scenario, Size, all};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 /// The kinds of the default loop: each scenario gets one of them in turn.
-const IN_TURN: [Kind; 11] = [
-    Kind::Crashes,
-    Kind::Watches,
-    Kind::Pairs,
-    Kind::Stale,
-    Kind::Storms,
-    Kind::Crashes,
-    Kind::Watches,
-    Kind::Clocks,
-    Kind::Orderings,
-    Kind::Neighbours,
-    Kind::Leaders,
+const IN_TURN: [CampaignKind; 11] = [
+    CampaignKind::Crashes,
+    CampaignKind::Watches,
+    CampaignKind::Pairs,
+    CampaignKind::Stale,
+    CampaignKind::Storms,
+    CampaignKind::Crashes,
+    CampaignKind::Watches,
+    CampaignKind::Clocks,
+    CampaignKind::Orderings,
+    CampaignKind::Neighbours,
+    CampaignKind::Leaders,
 ];
 
 /// The number of cases of a kind for the scenario of this number. At full size every scenario gets cases of every kind.
-fn size(kind: Kind, number: usize, size: Size) -> usize {
+fn size(kind: CampaignKind, number: usize, size: Size) -> usize {
     match (size, kind) {
-        (Size::Full, Kind::Crashes | Kind::Watches | Kind::Leaders) => 4,
-        (Size::Full, Kind::Storms) => 2,
-        (Size::Full, Kind::Pairs | Kind::Stale | Kind::Clocks | Kind::Orderings | Kind::Neighbours) => 1,
+        (Size::Full, CampaignKind::Crashes | CampaignKind::Watches | CampaignKind::Leaders) => 4,
+        (Size::Full, CampaignKind::Storms) => 2,
+        (
+            Size::Full,
+            CampaignKind::Pairs
+            | CampaignKind::Stale
+            | CampaignKind::Clocks
+            | CampaignKind::Orderings
+            | CampaignKind::Neighbours,
+        ) => 1,
         (Size::Sample, kind) => usize::from(IN_TURN[number % IN_TURN.len()] == kind),
     }
 }
@@ -39,12 +46,12 @@ fn main() {
 
 /// Every other scenario in the other layout, if it can be run in both.
 fn trial((number, scenario): (usize, Scenario)) -> Option<Trial> {
-    let playable = layouts(&scenario);
-    let layout = *playable.get(number % playable.len().max(1))?;
+    let runnable_layouts = layouts(&scenario);
+    let layout = *runnable_layouts.get(number % runnable_layouts.len().max(1))?;
     Some(Trial::test(scenario.name, move || {
         let failed = |error: anyhow::Error| Failed::from(format!("{error:?}"));
         let baseline = Baseline::run(scenario, layout).map_err(failed)?;
-        for kind in Kind::ALL {
+        for kind in CampaignKind::ALL {
             let sample = Sample { size: Some(size(kind, number, Size::of_process())), seed: number as u64 };
             for case in cases(kind, &baseline, sample).map_err(failed)? {
                 let name = format!("{kind}:{}:{layout}:{}", scenario.name, case.name);

@@ -2,11 +2,11 @@
 
 use anyhow::ensure;
 use five_spot_api::reclaim::{REASON, REQUESTED, REQUESTED_AT, REQUESTED_TRUE};
-use five_spot_apiserver::faults::{Fault, FaultRule, RequestKind, Trigger, WatchFault};
+use five_spot_apiserver::faults::{FaultRule, InjectedFault, RequestKind, Trigger, WatchFault};
 use five_spot_scenarios::in_memory::{
     Disturbance, EventOrder, Layout, MISSING_NAMESPACE, Reordered, Reordering, Run, Storm, run,
 };
-use five_spot_scenarios::kinds::{INFRASTRUCTURE, MACHINE, NODE, POD, SCHEDULED_MACHINE, Side};
+use five_spot_scenarios::kinds::{ClusterRole, INFRASTRUCTURE, MACHINE, NODE, POD, SCHEDULED_MACHINE};
 use five_spot_scenarios::{Ending, Environment, Impairment, Scenario, ServerState, Subject, Write};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ fn run_in(layout: Layout, scenario: &str, disturbance: &Disturbance) -> anyhow::
 }
 
 /// A fault of some of the requests whose path contains a part.
-fn fault_of(kind: RequestKind, part: &str, trigger: Trigger, fault: Fault) -> Disturbance {
+fn fault_of(kind: RequestKind, part: &str, trigger: Trigger, fault: InjectedFault) -> Disturbance {
     Disturbance::rule(FaultRule { kind, path: part.to_owned(), trigger, fault })
 }
 
@@ -38,7 +38,7 @@ fn written(run: &Run, verb: &str, resource: &str) -> Vec<Timestamp> {
 fn answers_that_are_lost_do_not_make_it_write_without_a_pause() -> anyhow::Result<()> {
     let storm = Storm {
         per_mille: 1000,
-        fault: Fault::DropAfter,
+        fault: InjectedFault::DropAfter,
         after: Duration::from_secs(12),
         lasting: Duration::from_mins(10),
     };
@@ -54,7 +54,7 @@ fn answers_that_are_lost_do_not_make_it_write_without_a_pause() -> anyhow::Resul
 /// long as the Machine existed.
 #[test]
 fn a_secret_that_is_told_of_late_still_says_where_the_node_is() -> anyhow::Result<()> {
-    let fault = Fault::Watch(WatchFault::DelayEvent(0, Duration::from_secs(30)));
+    let fault = InjectedFault::Watch(WatchFault::DelayEvent(0, Duration::from_secs(30)));
     let disturbance = fault_of(RequestKind::Watch, "/secrets", Trigger::Nth(0), fault);
     let run = run_again("cluster_appears_later", &disturbance)?;
     assert_eq!(run.counts["Machine desk-machine"].made, 1);
@@ -64,7 +64,7 @@ fn a_secret_that_is_told_of_late_still_says_where_the_node_is() -> anyhow::Resul
 /// A conflict at an eviction was misread: another pod was assumed to have the name, and the pod to have left.
 #[test]
 fn a_conflict_at_an_eviction_does_not_count_a_pod_twice() -> anyhow::Result<()> {
-    let fault = Fault::Refuse(http::StatusCode::CONFLICT, None);
+    let fault = InjectedFault::Refuse(http::StatusCode::CONFLICT, None);
     let disturbance = fault_of(RequestKind::Write, "/eviction", Trigger::Nth(0), fault);
     // The scenario looks at what status counts.
     let run = run_again("mirror_and_daemon_pods_stay", &disturbance)?;
@@ -76,7 +76,7 @@ fn a_conflict_at_an_eviction_does_not_count_a_pod_twice() -> anyhow::Result<()> 
 /// each conflict led to a read of the version that was assumed to be deleted.
 #[test]
 fn a_claim_that_seemed_to_be_gone_is_seen_again() -> anyhow::Result<()> {
-    let stale = Fault::StaleBeforeOwnWrite;
+    let stale = InjectedFault::StaleBeforeOwnWrite;
     let disturbance = fault_of(RequestKind::Read, "", Trigger::PerMille(500), stale);
     let disturbance = Disturbance { seed: 46, ..disturbance };
     let run = run_in(Layout::OneCluster, "claim_is_edited_by_hand", &disturbance)?;
@@ -87,7 +87,7 @@ fn a_claim_that_seemed_to_be_gone_is_seen_again() -> anyhow::Result<()> {
 /// Every pod that left caused an event, after which the failed evictions were retried, eight times in a second.
 #[test]
 fn a_failed_eviction_is_not_retried_because_another_pod_left() -> anyhow::Result<()> {
-    let fault = Fault::Refuse(http::StatusCode::SERVICE_UNAVAILABLE, None);
+    let fault = InjectedFault::Refuse(http::StatusCode::SERVICE_UNAVAILABLE, None);
     let disturbance = fault_of(RequestKind::Write, "/eviction", Trigger::PerMille(500), fault);
     let run = run_again("two_hundred_pods", &disturbance)?;
     let evictions = written(&run, "create", "pods/eviction");
@@ -100,7 +100,7 @@ fn a_failed_eviction_is_not_retried_because_another_pod_left() -> anyhow::Result
 /// counted again: 389 of 200 had left.
 #[test]
 fn pods_that_left_are_not_counted_again_after_a_late_watch() -> anyhow::Result<()> {
-    let fault = Fault::Watch(WatchFault::DelayEvent(21, Duration::from_secs(30)));
+    let fault = InjectedFault::Watch(WatchFault::DelayEvent(21, Duration::from_secs(30)));
     let disturbance = fault_of(RequestKind::Watch, "/api/v1/pods", Trigger::Nth(0), fault);
     // The scenario looks at what status counts.
     let run = run_again("two_hundred_pods", &disturbance)?;
@@ -112,7 +112,7 @@ fn pods_that_left_are_not_counted_again_after_a_late_watch() -> anyhow::Result<(
 /// they had left.
 #[test]
 fn pods_are_counted_once_it_is_known_which_must_leave() -> anyhow::Result<()> {
-    for fault in [Fault::Refuse(http::StatusCode::GATEWAY_TIMEOUT, None), Fault::Misroute] {
+    for fault in [InjectedFault::Refuse(http::StatusCode::GATEWAY_TIMEOUT, None), InjectedFault::Misroute] {
         let disturbance = fault_of(RequestKind::Read, "/machinedrainrules", Trigger::Nth(0), fault);
         run_again("rules_and_labels_of_cluster_api", &disturbance)?;
     }
@@ -123,7 +123,7 @@ fn pods_are_counted_once_it_is_known_which_must_leave() -> anyhow::Result<()> {
 /// recorded, and the Machine was removed twenty minutes later because its node was not found there.
 #[test]
 fn where_the_node_is_is_not_put_on_record_before_it_is_known() -> anyhow::Result<()> {
-    let fault = Fault::Refuse(http::StatusCode::SERVICE_UNAVAILABLE, None);
+    let fault = InjectedFault::Refuse(http::StatusCode::SERVICE_UNAVAILABLE, None);
     let disturbance = fault_of(RequestKind::Read, "/secrets", Trigger::Nth(2), fault);
     let run = run_in(Layout::OneCluster, "restored_from_a_backup", &disturbance)?;
     assert_eq!(run.counts["Machine desk-machine"].made, 1);
@@ -133,7 +133,7 @@ fn where_the_node_is_is_not_put_on_record_before_it_is_known() -> anyhow::Result
 /// An emergency waited for the drain rules, which it ignores.
 #[test]
 fn an_emergency_does_not_wait_for_the_rules_of_a_drain() -> anyhow::Result<()> {
-    let fault = Fault::Refuse(http::StatusCode::SERVICE_UNAVAILABLE, None);
+    let fault = InjectedFault::Refuse(http::StatusCode::SERVICE_UNAVAILABLE, None);
     let disturbance = fault_of(RequestKind::Read, "/machinedrainrules", Trigger::PerMille(1000), fault);
     let run = run_again("emergency_reclaim", &disturbance)?;
     let (deleted, cordoned) = (written(&run, "delete", "pods"), written(&run, "patch", "nodes"));
@@ -146,7 +146,7 @@ fn an_emergency_does_not_wait_for_the_rules_of_a_drain() -> anyhow::Result<()> {
 #[test]
 fn what_a_proxy_does_not_find_may_be_there_all_the_same() -> anyhow::Result<()> {
     let baseline = run_again("mirror_and_daemon_pods_stay", &Disturbance::default())?;
-    let misrouted = fault_of(RequestKind::Write, "/eviction", Trigger::Nth(0), Fault::Misroute);
+    let misrouted = fault_of(RequestKind::Write, "/eviction", Trigger::Nth(0), InjectedFault::Misroute);
     let run = run_again("mirror_and_daemon_pods_stay", &misrouted)?;
     let evictions = |run: &Run| written(run, "create", "pods/eviction").len();
     assert_eq!(evictions(&run), evictions(&baseline) + 1, "it is retried");
@@ -158,7 +158,7 @@ fn what_a_proxy_does_not_find_may_be_there_all_the_same() -> anyhow::Result<()> 
         kind,
         path: "/machines/".to_owned(),
         trigger: while_it_goes,
-        fault: Fault::Misroute,
+        fault: InjectedFault::Misroute,
     };
     let rules = vec![rule(RequestKind::Read), rule(RequestKind::Write)];
     let run = run_again("deleted_while_active", &Disturbance { rules, ..Disturbance::default() })?;
@@ -190,7 +190,7 @@ fn a_namespace_that_is_listed_last_does_not_stop_the_others() -> anyhow::Result<
         kind: RequestKind::Read,
         path: format!("/namespaces/{MISSING_NAMESPACE}/scheduledmachines"),
         trigger: Trigger::PerMille(1000),
-        fault: Fault::Delay(Duration::from_secs(5)),
+        fault: InjectedFault::Delay(Duration::from_secs(5)),
     };
     let disturbance = Disturbance { rules: vec![late], missing_namespace: true, ..Disturbance::default() };
     let run = run_again("window_opens", &disturbance)?;
@@ -222,12 +222,12 @@ fn a_refused_status_does_not_keep_a_deleted_object() -> anyhow::Result<()> {
 async fn workload_is_away_for_long(env: &dyn Environment) -> anyhow::Result<Ending> {
     let subject = Subject::lent(env, json!({})).await?;
     let (machine, node) = (subject.machine_uid().await?, subject.node().await?);
-    env.set_api_server(Side::Workload, ServerState::Silent).await?;
+    env.set_api_server(ClusterRole::Workload, ServerState::Silent).await?;
     let lost = subject.until_condition("MachineReady", "Unknown", "Unreachable").await?;
     ensure!(lost["status"]["phase"] == "Error", "{lost}");
     ensure!(lost["status"]["nodeRef"]["name"] == node, "it forgot its Node: {lost}");
     tokio::time::sleep(Duration::from_mins(5)).await;
-    env.set_api_server(Side::Workload, ServerState::Up).await?;
+    env.set_api_server(ClusterRole::Workload, ServerState::Up).await?;
     subject.until_ready().await?;
     ensure!(subject.machine_uid().await? == machine, "it is another Machine");
     Ok(Ending::phase(subject.name(), "Active").machines(1, 0))
@@ -285,7 +285,7 @@ async fn request_reclaim(env: &dyn Environment, node: &str) -> anyhow::Result<()
 /// The controller is replaced by another one, for which the workload cluster does not respond.
 async fn restart_without_workload(env: &dyn Environment) -> anyhow::Result<()> {
     env.crash_controller().await?;
-    env.set_api_server(Side::Workload, ServerState::Silent).await?;
+    env.set_api_server(ClusterRole::Workload, ServerState::Silent).await?;
     env.start_controller().await
 }
 
@@ -300,7 +300,7 @@ async fn restarted_before_a_reclaim_times_out(env: &dyn Environment) -> anyhow::
     env.sleep_until(begun + Duration::from_secs(50)).await;
     restart_without_workload(env).await?;
     deleted_within(env, &subject, begun, Duration::from_secs(65)).await?;
-    env.set_api_server(Side::Workload, ServerState::Up).await?;
+    env.set_api_server(ClusterRole::Workload, ServerState::Up).await?;
     release_pod(env).await?;
     subject.until_phase("Disabled").await?;
     subject.until_nothing_left().await?;
@@ -317,7 +317,7 @@ async fn restarted_before_a_deletion_times_out(env: &dyn Environment) -> anyhow:
     restart_without_workload(env).await?;
     deleted_within(env, &subject, begun, Duration::from_secs(605)).await?;
     subject.until_gone().await?;
-    env.set_api_server(Side::Workload, ServerState::Up).await?;
+    env.set_api_server(ClusterRole::Workload, ServerState::Up).await?;
     release_pod(env).await?;
     subject.until_nothing_left().await?;
     Ok(Ending::gone(subject.name()).machines(1, 1).leaves_claim())
@@ -394,7 +394,7 @@ fn a_kill_switch_does_not_wait_for_the_list_of_clusters() -> anyhow::Result<()> 
     let usually = written(&baseline, "delete", "machines")[0];
     let while_it_starts =
         Trigger::Between(usually - Duration::from_secs(5), usually + Duration::from_secs(30));
-    let fault = Fault::Refuse(http::StatusCode::INTERNAL_SERVER_ERROR, None);
+    let fault = InjectedFault::Refuse(http::StatusCode::INTERNAL_SERVER_ERROR, None);
     let disturbance = fault_of(RequestKind::Read, "/clusters", while_it_starts, fault);
     let run = run(&scenario, Layout::TwoClusters, &disturbance)?;
     let late = written(&run, "delete", "machines")[0].duration_since(usually);
@@ -411,10 +411,10 @@ async fn edited_before_a_reclaim_times_out(env: &dyn Environment) -> anyhow::Res
     request_reclaim(env, &node).await?;
     subject.until_phase("EmergencyRemove").await?;
     env.sleep_until(begun + Duration::from_secs(55)).await;
-    env.set_api_server(Side::Workload, ServerState::Silent).await?;
+    env.set_api_server(ClusterRole::Workload, ServerState::Silent).await?;
     subject.set(json!({"priority": 60})).await?;
     env.until(MACHINE, &subject.machine(), "to be deleted", is_deleted).await?;
-    env.set_api_server(Side::Workload, ServerState::Up).await?;
+    env.set_api_server(ClusterRole::Workload, ServerState::Up).await?;
     release_pod(env).await?;
     subject.until_phase("Disabled").await?;
     subject.until_nothing_left().await?;
@@ -431,7 +431,7 @@ fn a_conflict_does_not_make_a_reclaim_wait_for_its_cluster() -> anyhow::Result<(
     let usually = written(&baseline, "delete", "machines")[0];
     // From the edit on until shortly before the time limit.
     let at_the_edit = Trigger::Between(usually - Duration::from_secs(6), usually - Duration::from_secs(2));
-    let conflict = Fault::Refuse(http::StatusCode::CONFLICT, None);
+    let conflict = InjectedFault::Refuse(http::StatusCode::CONFLICT, None);
     let disturbance = fault_of(RequestKind::Write, "/status", at_the_edit, conflict);
     let run = run(&scenario, Layout::TwoClusters, &disturbance)?;
     let late = written(&run, "delete", "machines")[0].duration_since(usually);
@@ -468,7 +468,7 @@ fn a_list_that_a_proxy_does_not_find_is_not_empty() -> anyhow::Result<()> {
     let usually = written(&baseline, "delete", "machines")[0];
     let while_it_starts =
         Trigger::Between(usually - Duration::from_secs(8), usually + Duration::from_secs(30));
-    let disturbance = fault_of(RequestKind::Read, "/machines", while_it_starts, Fault::Misroute);
+    let disturbance = fault_of(RequestKind::Read, "/machines", while_it_starts, InjectedFault::Misroute);
     run(&scenario, Layout::TwoClusters, &disturbance)?;
     Ok(())
 }

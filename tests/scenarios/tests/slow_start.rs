@@ -1,6 +1,6 @@
 //! The order in which objects become known at the start is arbitrary: a Machine may precede its `ScheduledMachine`.
 
-use five_spot_apiserver::faults::{Fault, FaultRule, RequestKind, Trigger};
+use five_spot_apiserver::faults::{FaultRule, InjectedFault, RequestKind, Trigger};
 use five_spot_scenarios::all;
 use five_spot_scenarios::in_memory::{Disturbance, Layout, run};
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn a_drain_goes_on_although_the_objects_were_listed_last() {
         kind: RequestKind::Read,
         path: "/scheduledmachines".to_owned(),
         trigger: Trigger::PerMille(1000),
-        fault: Fault::Delay(Duration::from_millis(500)),
+        fault: InjectedFault::Delay(Duration::from_millis(500)),
     };
     let lasts = |disturbance: &Disturbance| {
         let run = run(scenario, Layout::TwoClusters, disturbance).expect("it ends as it should");

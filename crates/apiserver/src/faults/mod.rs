@@ -7,5 +7,5 @@ mod plan;
 mod service;
 mod watch;
 
-pub use plan::{Fault, FaultPlan, FaultRule, RequestKind, RequestOutcome, Seen, Trigger, WatchFault};
+pub use plan::{FaultPlan, FaultRule, InjectedFault, RequestKind, RequestOutcome, Seen, Trigger, WatchFault};
 pub use service::FaultyService;

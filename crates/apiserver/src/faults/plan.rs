@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// A fault in a request.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Fault {
+pub enum InjectedFault {
     /// The request never reaches the server; the client gets a connection error.
     DropBefore,
     /// The server executes the request; the client gets a connection error.
@@ -90,7 +90,7 @@ pub struct FaultRule {
     /// The choice among these requests.
     pub trigger: Trigger,
     /// The fault.
-    pub fault: Fault,
+    pub fault: InjectedFault,
 }
 
 /// A recorded request.
@@ -127,7 +127,7 @@ pub enum RequestOutcome {
     /// The request was answered with this status.
     Answered(StatusCode),
     /// The request had this fault.
-    Faulted(Fault),
+    Faulted(InjectedFault),
     /// The request is in progress.
     Pending,
 }
@@ -169,7 +169,7 @@ impl FaultPlan {
     }
 
     /// Records a request and returns its fault, if any. The number is for [`FaultPlan::answered`].
-    pub(super) fn admit(&self, method: &Method, path: &str, query: &str) -> (usize, Option<Fault>) {
+    pub(super) fn admit(&self, method: &Method, path: &str, query: &str) -> (usize, Option<InjectedFault>) {
         let kind = RequestKind::of(method, query);
         let now = self.clock.now();
         let mut inner = self.lock();
@@ -203,7 +203,7 @@ impl FaultPlan {
 
 impl Inner {
     /// Every rule counts the requests that it selects; the first rule that applies determines the fault.
-    fn decide(&mut self, kind: RequestKind, path: &str, now: Timestamp) -> Option<Fault> {
+    fn decide(&mut self, kind: RequestKind, path: &str, now: Timestamp) -> Option<InjectedFault> {
         let mut decided = None;
         for (rule, count) in &mut self.rules {
             if rule.kind != kind || !path.contains(&rule.path) {

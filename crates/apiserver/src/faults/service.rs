@@ -1,6 +1,6 @@
 //! A service in front of the API server that injects faults.
 
-use super::plan::{Fault, FaultPlan, RequestKind};
+use super::plan::{FaultPlan, InjectedFault, RequestKind};
 use super::watch::{counted_watch, faulty_watch};
 use crate::error::ApiError;
 use crate::frontend::{ApiService, BoxError, ResponseBody, full};
@@ -47,26 +47,26 @@ impl FaultyService {
         }
         match fault {
             None => {}
-            Some(Fault::DropBefore) => return Err(broken("the request was lost")),
-            Some(Fault::DropAfter) => {
+            Some(InjectedFault::DropBefore) => return Err(broken("the request was lost")),
+            Some(InjectedFault::DropAfter) => {
                 tower::Service::call(&mut self.api, request).await?;
                 return Err(broken("the answer was lost"));
             }
-            Some(Fault::Delay(duration)) => tokio::time::sleep(duration).await,
-            Some(Fault::Refuse(code, retry_after)) => {
+            Some(InjectedFault::Delay(duration)) => tokio::time::sleep(duration).await,
+            Some(InjectedFault::Refuse(code, retry_after)) => {
                 return Ok(refusal(code, retry_after, "injected fault"));
             }
-            Some(Fault::RefuseSaying(code, text)) => return Ok(refusal(code, None, &text)),
-            Some(Fault::Misroute) => return Ok(no_such_page()),
-            Some(Fault::Hang) => std::future::pending().await,
-            Some(Fault::StaleRead(lag)) => {
+            Some(InjectedFault::RefuseSaying(code, text)) => return Ok(refusal(code, None, &text)),
+            Some(InjectedFault::Misroute) => return Ok(no_such_page()),
+            Some(InjectedFault::Hang) => std::future::pending().await,
+            Some(InjectedFault::StaleRead(lag)) => {
                 request.extensions_mut().insert(StaleBy(lag));
             }
-            Some(Fault::StaleBeforeOwnWrite) => {
+            Some(InjectedFault::StaleBeforeOwnWrite) => {
                 let lag = now.saturating_sub(self.before_write.load(Ordering::SeqCst));
                 request.extensions_mut().insert(StaleBy(lag));
             }
-            Some(Fault::Watch(fault)) => {
+            Some(InjectedFault::Watch(fault)) => {
                 let response = tower::Service::call(&mut self.api, request).await?;
                 self.plan.answered(number, response.status());
                 let faulty = |body| counted_watch(faulty_watch(body, fault), self.plan.clone(), number);

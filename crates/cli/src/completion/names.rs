@@ -1,7 +1,7 @@
 //! Names from the kubeconfig and from the cluster, for shell completion. Whatever fails gives no names: the line below the cursor
 //! is no place for messages.
 
-use crate::cluster_access::{ClusterAccess, ClusterArgs};
+use crate::cluster_access::{CallerCluster, ClusterArgs};
 use crate::why::{Catalog, Served, Target};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ApiResource, DynamicObject, ListParams};
@@ -91,7 +91,7 @@ impl ClusterNames {
         }
     }
 
-    fn namespace_of(&self, access: &ClusterAccess) -> String {
+    fn namespace_of(&self, access: &CallerCluster) -> String {
         self.namespace.clone().unwrap_or_else(|| access.default_namespace.clone())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::bundle::Origin;
 use super::gather;
-use crate::cluster_access::ClusterAccess;
+use crate::cluster_access::CallerCluster;
 use bytes::Bytes;
 use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
 use five_spot_cluster::{Connection, Dial, DialError, Raw, Route};
@@ -151,7 +151,7 @@ fn machine() -> Value {
 async fn no_canary_is_in_the_bundle() {
     let service = with_logs(&cluster().await);
     let now = Arc::new(|| "2026-11-17T12:00:00Z".parse().expect("a time"));
-    let access = ClusterAccess {
+    let access = CallerCluster {
         connection: Connection::embedded(service, Arc::new(NoWorkload), now, "5spot"),
         default_namespace: "default".to_owned(),
         description: "in memory, server http://localhost/".to_owned(),

@@ -1,7 +1,7 @@
 //! The output of `5spot doctor` and `5spot explain`.
 
 use super::bundle::{Bundle, path_part};
-use crate::cluster_access::ClusterAccess;
+use crate::cluster_access::CallerCluster;
 use crate::doctor::{Scope, diagnose};
 use crate::explain::explain_one;
 use five_spot_cluster::ObjectKey;
@@ -16,7 +16,7 @@ const EXPLAINED_WITHIN: Duration = Duration::from_mins(3);
 
 /// Adds the findings.
 pub async fn findings(
-    access: &ClusterAccess,
+    access: &CallerCluster,
     bundle: &mut Bundle,
     namespace: Option<&str>,
     difference: SignedDuration,
@@ -35,7 +35,7 @@ pub async fn findings(
 }
 
 /// Adds an explanation for each object.
-pub async fn explanations(access: &ClusterAccess, bundle: &mut Bundle, machines: &[ObjectKey]) {
+pub async fn explanations(access: &CallerCluster, bundle: &mut Bundle, machines: &[ObjectKey]) {
     if machines.len() > EXPLAINED {
         bundle.miss(
             "further explanations",
@@ -53,7 +53,7 @@ pub async fn explanations(access: &ClusterAccess, bundle: &mut Bundle, machines:
     }
 }
 
-async fn explanation(access: &ClusterAccess, bundle: &mut Bundle, key: &ObjectKey) {
+async fn explanation(access: &CallerCluster, bundle: &mut Bundle, key: &ObjectKey) {
     match explain_one(access, key).await {
         Ok(Some(explained)) => {
             let json = serde_json::to_string_pretty(&explained.explanation).unwrap_or_default();

@@ -19,7 +19,7 @@ mod workloads;
 pub use args::Args;
 
 use crate::args::Outcome;
-use crate::cluster_access::ClusterAccess;
+use crate::cluster_access::CallerCluster;
 use crate::environment::ProcessEnvironment;
 use crate::output::complain;
 use crate::why::{Catalog, ProgressLine};
@@ -78,7 +78,7 @@ fn write(args: &Args, now: Timestamp) -> anyhow::Result<()> {
 
 /// Reads everything with the caller's own permissions. `difference` is the server's clock minus this computer's.
 async fn gather(
-    access: &ClusterAccess,
+    access: &CallerCluster,
     namespace: Option<&str>,
     difference: SignedDuration,
 ) -> anyhow::Result<Bundle> {

@@ -4,7 +4,7 @@
 use super::agents;
 use super::bundle::{Bundle, path_part};
 use super::read::{Reader, Selection};
-use crate::cluster_access::ClusterAccess;
+use crate::cluster_access::CallerCluster;
 use crate::why::Catalog;
 use five_spot_api::names::label;
 use five_spot_cluster::transport::workload_kubeconfig;
@@ -49,7 +49,7 @@ impl WorkloadSecret {
 
 /// Collects what is in the workload clusters.
 pub async fn collect(
-    access: &ClusterAccess,
+    access: &CallerCluster,
     client: &Client,
     bundle: &mut Bundle,
     secrets: &BTreeSet<WorkloadSecret>,
@@ -70,7 +70,7 @@ pub async fn collect(
 }
 
 async fn one(
-    access: &ClusterAccess,
+    access: &CallerCluster,
     client: &Client,
     bundle: &mut Bundle,
     secret: &WorkloadSecret,

@@ -8,7 +8,7 @@ pub(crate) mod tests;
 
 use crate::answer::{AnswerArgs, AnswerFormat};
 use crate::args::Outcome;
-use crate::cluster_access::{ClusterAccess, ClusterArgs, ScopeArgs, object_name};
+use crate::cluster_access::{CallerCluster, ClusterArgs, ScopeArgs, object_name};
 use crate::environment::ProcessEnvironment;
 use crate::output::{complain, show_next};
 use anyhow::Context as _;
@@ -141,7 +141,7 @@ async fn ask(args: &Args, process_environment: &ProcessEnvironment) -> anyhow::R
 /// Collects, judges, and adds the caller's own flags to the commands.
 async fn look(
     args: &Args,
-    access: &ClusterAccess,
+    access: &CallerCluster,
     scope: &Scope,
     difference: SignedDuration,
 ) -> anyhow::Result<Diagnosis> {
@@ -159,7 +159,7 @@ async fn look(
 }
 
 /// True if the API server says that there is no such namespace. One that may not be read may be there.
-async fn is_absent_namespace(access: &ClusterAccess, namespace: &str) -> bool {
+async fn is_absent_namespace(access: &CallerCluster, namespace: &str) -> bool {
     let Ok(client) = access.connection.management() else { return false };
     let namespaces: Api<Namespace> = Api::all(client);
     matches!(namespaces.get_opt(namespace).await, Ok(None))
@@ -179,7 +179,7 @@ fn heading(format: AnswerFormat, is_first: bool, now: Timestamp) -> String {
 
 /// Collects and judges. `difference` is the server's clock minus this computer's.
 pub async fn diagnose(
-    access: &ClusterAccess,
+    access: &CallerCluster,
     scope: &Scope,
     difference: SignedDuration,
 ) -> anyhow::Result<Diagnosis> {

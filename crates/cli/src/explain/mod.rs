@@ -7,7 +7,7 @@ pub(crate) mod tests;
 
 use crate::answer::AnswerArgs;
 use crate::args::Outcome;
-use crate::cluster_access::{ClusterAccess, ClusterArgs, NamespaceArgs, object_name};
+use crate::cluster_access::{CallerCluster, ClusterArgs, NamespaceArgs, object_name};
 use crate::controller_settings::controller_config;
 use crate::environment::ProcessEnvironment;
 use crate::output::{complain, show};
@@ -93,7 +93,7 @@ async fn ask(args: &Args) -> anyhow::Result<Explained> {
 }
 
 /// Explains one object; `None` if there is no such object.
-pub async fn explain_one(access: &ClusterAccess, key: &ObjectKey) -> anyhow::Result<Option<Explained>> {
+pub async fn explain_one(access: &CallerCluster, key: &ObjectKey) -> anyhow::Result<Option<Explained>> {
     let failed = |error: &(dyn std::error::Error + 'static)| anyhow::anyhow!("{}", access.failure(error));
     let client = access.connection.management().map_err(|error| failed(&error))?;
     let settings = settings(&client, key).await;

@@ -4,7 +4,7 @@ use super::{Explained, explain_one};
 use crate::doctor::tests::fixture::{DoctorFixture, START, fleet, machine};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use five_spot_apiserver::faults::{Fault, FaultPlan, FaultRule, FaultyService, RequestKind, Trigger};
+use five_spot_apiserver::faults::{FaultPlan, FaultRule, FaultyService, InjectedFault, RequestKind, Trigger};
 use five_spot_cluster::{ObjectKey, Raw};
 use five_spot_diagnose::explain::Blocker;
 use five_spot_standins::node_name;
@@ -57,7 +57,7 @@ async fn lent(others: Vec<Value>) -> DoctorFixture {
 }
 
 /// Explains the machine while reads of a path in the workload cluster have a fault. Returns the time that it took.
-async fn explained(world: &DoctorFixture, path: &str, fault: Fault) -> (Duration, Explained) {
+async fn explained(world: &DoctorFixture, path: &str, fault: InjectedFault) -> (Duration, Explained) {
     let plan = FaultPlan::new(world.environment.clock.clone(), 0);
     let trigger = Trigger::Between(Timestamp::MIN, Timestamp::MAX);
     plan.add(FaultRule { kind: RequestKind::Read, path: path.to_owned(), trigger, fault });
@@ -78,7 +78,7 @@ fn says(explained: &Explained, words: &str) -> bool {
 #[tokio::test(start_paused = true)]
 async fn a_hung_workload_cluster_costs_four_seconds() {
     let world = lent(Vec::new()).await;
-    let (took, explained) = explained(&world, "", Fault::Hang).await;
+    let (took, explained) = explained(&world, "", InjectedFault::Hang).await;
     assert!(took.as_secs() <= BOUND, "{took:?}");
     assert!(says(&explained, "no answer within 4 s"), "{:#?}", explained.explanation);
     assert_eq!(explained.explanation.phase.as_str(), "Active", "the controller reports no problem");
@@ -87,7 +87,7 @@ async fn a_hung_workload_cluster_costs_four_seconds() {
 #[tokio::test(start_paused = true)]
 async fn a_resource_that_hangs_costs_no_more() {
     let world = lent(Vec::new()).await;
-    let (took, explained) = explained(&world, "/configmaps", Fault::Hang).await;
+    let (took, explained) = explained(&world, "/configmaps", InjectedFault::Hang).await;
     assert!(took.as_secs() <= BOUND, "{took:?}");
     assert!(explained.explanation.node.is_some(), "{:#?}", explained.explanation);
     assert_eq!(explained.explanation.phase.as_str(), "Active");
@@ -98,8 +98,8 @@ async fn pods_that_cannot_be_read_are_named() {
     let world = lent(kept_pod()).await;
     world.run("kubectl patch scheduledmachine desk -n shop --type=merge -p '{\"spec\":{\"schedule\":{\"enabled\":false}}}'").await;
     world.phase("desk", "ShuttingDown").await;
-    let forbidden = Fault::RefuseSaying(StatusCode::FORBIDDEN, "pods is forbidden".to_owned());
-    for (fault, words) in [(Fault::Hang, "no answer within 4 s"), (forbidden, "pods is forbidden")] {
+    let forbidden = InjectedFault::RefuseSaying(StatusCode::FORBIDDEN, "pods is forbidden".to_owned());
+    for (fault, words) in [(InjectedFault::Hang, "no answer within 4 s"), (forbidden, "pods is forbidden")] {
         let (took, explained) = explained(&world, "/pods", fault).await;
         assert!(took.as_secs() <= BOUND, "{took:?}");
         assert!(says(&explained, words), "{:#?}", explained.explanation);

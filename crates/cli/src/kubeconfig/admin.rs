@@ -1,6 +1,6 @@
 //! The administrator of the workload cluster, who creates the identity.
 
-use super::Failure;
+use super::KubeconfigFailure;
 use super::args::CreateArgs;
 use super::cause::cause;
 use k8s_openapi::api::core::v1::Secret;
@@ -18,12 +18,16 @@ pub(super) struct Admin {
 }
 
 /// Reads the file that the flags name, or the Secret of Cluster API.
-pub(super) async fn find(args: &CreateArgs, management: &Client, namespace: &str) -> Result<Admin, Failure> {
+pub(super) async fn find(
+    args: &CreateArgs,
+    management: &Client,
+    namespace: &str,
+) -> Result<Admin, KubeconfigFailure> {
     let (kubeconfig, origin) = match &args.workload_kubeconfig {
         Some(path) => (from_file(path)?, path.display().to_string()),
         None => from_secret(management, namespace, &args.cluster).await?,
     };
-    let broken = |cause: String| Failure {
+    let broken = |cause: String| KubeconfigFailure {
         step: format!("use the kubeconfig of the workload cluster in {origin}"),
         cause,
         fix: "Choose another with --workload-kubeconfig and --workload-context".into(),
@@ -44,8 +48,8 @@ pub(super) async fn find(args: &CreateArgs, management: &Client, namespace: &str
     })
 }
 
-fn from_file(path: &std::path::Path) -> Result<Kubeconfig, Failure> {
-    Kubeconfig::read_from(path).map_err(|error| Failure {
+fn from_file(path: &std::path::Path) -> Result<Kubeconfig, KubeconfigFailure> {
+    Kubeconfig::read_from(path).map_err(|error| KubeconfigFailure {
         step: format!("read {}", path.display()),
         cause: if let KubeconfigError::ReadConfig(cause, _) = error {
             cause.to_string()
@@ -61,9 +65,9 @@ async fn from_secret(
     management: &Client,
     namespace: &str,
     cluster: &str,
-) -> Result<(Kubeconfig, String), Failure> {
+) -> Result<(Kubeconfig, String), KubeconfigFailure> {
     let name = format!("{cluster}-kubeconfig");
-    let failure = |cause: String| Failure {
+    let failure = |cause: String| KubeconfigFailure {
         step: format!("read the Secret {namespace}/{name} of Cluster API"),
         cause,
         fix: "Name an administrator's kubeconfig of the workload cluster with --workload-kubeconfig".into(),
@@ -75,7 +79,7 @@ async fn from_secret(
             return failed;
         }
         // Another kubeconfig does not help if the management cluster does not respond.
-        Failure {
+        KubeconfigFailure {
             fix: "Check that the management cluster can be reached from here, and try again".into(),
             ..failed
         }

@@ -1,6 +1,6 @@
 //! The objects that are created.
 
-use super::Failure;
+use super::KubeconfigFailure;
 use super::admin::Admin;
 use serde_json::{Value, json};
 
@@ -22,12 +22,12 @@ const SHIPPED: [&str; 2] = [
 
 /// The namespace of the identity. It is created if it does not exist, and left alone if it does: where agents run, it has another
 /// level.
-pub(super) fn namespace() -> Result<Value, Failure> {
+pub(super) fn namespace() -> Result<Value, KubeconfigFailure> {
     serde_saphyr::from_str(SHIPPED_NAMESPACE).map_err(unreadable)
 }
 
 /// The other objects of the workload cluster, in the order in which they are applied.
-pub(super) fn workload() -> Result<Vec<Value>, Failure> {
+pub(super) fn workload() -> Result<Vec<Value>, KubeconfigFailure> {
     let mut documents = Vec::new();
     for text in SHIPPED {
         let more: Vec<Value> = serde_saphyr::from_multiple(text).map_err(unreadable)?;
@@ -36,8 +36,8 @@ pub(super) fn workload() -> Result<Vec<Value>, Failure> {
     Ok(documents)
 }
 
-fn unreadable(error: impl std::fmt::Display) -> Failure {
-    Failure {
+fn unreadable(error: impl std::fmt::Display) -> KubeconfigFailure {
+    KubeconfigFailure {
         step: "read the manifests in this program".into(),
         cause: error.to_string(),
         fix: "Report this error".into(),

@@ -21,7 +21,7 @@ use report::Created;
 /// A step that failed, and what to do about it.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to {step}: {cause}. {fix}")]
-pub struct Failure {
+pub struct KubeconfigFailure {
     /// The step, as in "failed to ...".
     step: String,
     /// The error.
@@ -60,14 +60,14 @@ pub fn run(args: &Args, process_environment: &ProcessEnvironment) -> Outcome {
 }
 
 /// All steps, in an order in which a second try continues where the first has failed.
-async fn create(args: &CreateArgs) -> Result<Created, Failure> {
-    let management = args.cluster_args.access().await.map_err(|error| Failure {
+async fn create(args: &CreateArgs) -> Result<Created, KubeconfigFailure> {
+    let management = args.cluster_args.access().await.map_err(|error| KubeconfigFailure {
         step: "read the kubeconfig of the management cluster".into(),
         cause: error.to_string(),
         fix: "The management cluster is the one with the ScheduledMachines".into(),
     })?;
     let namespace = args.namespace.resolve(&management);
-    let client = management.connection.management().map_err(|error| Failure {
+    let client = management.connection.management().map_err(|error| KubeconfigFailure {
         step: "connect to the management cluster".into(),
         cause: error.to_string(),
         fix: format!("Check {}", management.description),

@@ -1,6 +1,6 @@
 //! Creation and server-side apply of single objects.
 
-use super::Failure;
+use super::KubeconfigFailure;
 use super::cause::cause;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
@@ -14,10 +14,13 @@ pub(super) async fn create(
     client: &Client,
     document: &Value,
     cluster: &str,
-) -> Result<Option<String>, Failure> {
+) -> Result<Option<String>, KubeconfigFailure> {
     let Target { api, title, plural, .. } = Target::of(client, document);
-    let failure =
-        |cause: String, fix: String| Failure { step: format!("create the {title} in {cluster}"), cause, fix };
+    let failure = |cause: String, fix: String| KubeconfigFailure {
+        step: format!("create the {title} in {cluster}"),
+        cause,
+        fix,
+    };
     let object: DynamicObject = serde_json::from_value(document.clone())
         .map_err(|error| failure(error.to_string(), "Report this error".into()))?;
     let params = PostParams { field_manager: Some(FIELD_MANAGER.into()), ..PostParams::default() };
@@ -29,10 +32,14 @@ pub(super) async fn create(
 }
 
 /// Creates or updates an object, and returns its kind and name.
-pub(super) async fn apply(client: &Client, document: &Value, cluster: &str) -> Result<String, Failure> {
+pub(super) async fn apply(
+    client: &Client,
+    document: &Value,
+    cluster: &str,
+) -> Result<String, KubeconfigFailure> {
     let Target { api, name, title, plural } = Target::of(client, document);
     let params = PatchParams::apply(FIELD_MANAGER).force();
-    api.patch(&name, &params, &Patch::Apply(document)).await.map_err(|error| Failure {
+    api.patch(&name, &params, &Patch::Apply(document)).await.map_err(|error| KubeconfigFailure {
         step: format!("apply the {title} in {cluster}"),
         cause: cause(&error),
         fix: fix(&error, &plural, cluster),

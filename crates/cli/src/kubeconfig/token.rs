@@ -1,6 +1,6 @@
 //! The token of the identity.
 
-use super::Failure;
+use super::KubeconfigFailure;
 use super::cause::cause;
 use super::manifests::{ACCOUNT, NAMESPACE};
 use jiff::Timestamp;
@@ -19,8 +19,8 @@ pub(super) struct Token {
 }
 
 /// Asks for a token. The API server may give it a shorter life than asked for.
-pub(super) async fn request(client: &Client, seconds: i64) -> Result<Token, Failure> {
-    let failure = |cause: String| Failure {
+pub(super) async fn request(client: &Client, seconds: i64) -> Result<Token, KubeconfigFailure> {
+    let failure = |cause: String| KubeconfigFailure {
         step: format!("request a token of the ServiceAccount {NAMESPACE}/{ACCOUNT}"),
         cause,
         fix: "This needs the verb create on serviceaccounts/token in the workload cluster".into(),

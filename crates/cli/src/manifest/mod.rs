@@ -23,7 +23,7 @@ pub struct Object {
 
 /// One result of reading the input, in input order.
 #[derive(Debug)]
-pub enum Finding {
+pub enum ManifestItem {
     /// A `ScheduledMachine`, still to be validated.
     Object(Object),
     /// An object of another kind.
@@ -32,21 +32,21 @@ pub enum Finding {
 }
 
 /// Reads a source to its end.
-pub fn read(source: &Source) -> Vec<Finding> {
+pub fn read(source: &Source) -> Vec<ManifestItem> {
     match source.read() {
         Ok(text) => findings(source, &text),
-        Err(Unreadable::Io(error)) => vec![Finding::Problem(Problem::Unreadable(source.clone(), error))],
+        Err(Unreadable::Io(error)) => vec![ManifestItem::Problem(Problem::Unreadable(source.clone(), error))],
         Err(Unreadable::NotText(message)) => {
-            vec![Finding::Problem(Problem::BadSource(source.clone(), message))]
+            vec![ManifestItem::Problem(Problem::BadSource(source.clone(), message))]
         }
     }
 }
 
-fn findings(source: &Source, text: &str) -> Vec<Finding> {
+fn findings(source: &Source, text: &str) -> Vec<ManifestItem> {
     let documents = documents::parse(text);
     if documents.is_empty() {
         let message = format!("it contains no document; expected {API_VERSION} {}", names::KIND);
-        return vec![Finding::Problem(Problem::BadSource(source.clone(), message))];
+        return vec![ManifestItem::Problem(Problem::BadSource(source.clone(), message))];
     }
     let mut findings = Vec::new();
     for document in documents {
@@ -55,38 +55,38 @@ fn findings(source: &Source, text: &str) -> Vec<Finding> {
             Location { source: source.clone(), document: document.number, path: String::new(), name };
         match document.value {
             Ok(value) => sort(location, value, &mut findings),
-            Err(message) => findings.push(Finding::Problem(Problem::BadDocument(location, message))),
+            Err(message) => findings.push(ManifestItem::Problem(Problem::BadDocument(location, message))),
         }
     }
     findings
 }
 
 /// Expands Lists and separates other kinds, because manifests often contain several kinds.
-fn sort(location: Location, value: Value, findings: &mut Vec<Finding>) {
+fn sort(location: Location, value: Value, findings: &mut Vec<ManifestItem>) {
     let identity = match Identity::of(&value) {
         Ok(identity) => identity,
-        Err(message) => return findings.push(Finding::Problem(Problem::BadDocument(location, message))),
+        Err(message) => return findings.push(ManifestItem::Problem(Problem::BadDocument(location, message))),
     };
     let kind = names::KIND;
     findings.push(match identity.role() {
         Role::List => return open_list(&location, value, findings),
-        Role::ScheduledMachine => Finding::Object(Object { location, value }),
+        Role::ScheduledMachine => ManifestItem::Object(Object { location, value }),
         Role::OtherVersion => {
             let found = &identity.api_version;
             let message = format!("apiVersion: {found:?} has no {kind}; only {API_VERSION:?} has");
-            Finding::Problem(Problem::BadDocument(location, message))
+            ManifestItem::Problem(Problem::BadDocument(location, message))
         }
-        Role::OtherKind => Finding::Other(Object { location, value }),
+        Role::OtherKind => ManifestItem::Other(Object { location, value }),
     });
 }
 
-fn open_list(location: &Location, mut list: Value, findings: &mut Vec<Finding>) {
+fn open_list(location: &Location, mut list: Value, findings: &mut Vec<ManifestItem>) {
     let items = match list.get_mut("items").map(Value::take) {
         Some(Value::Array(items)) => items,
         None | Some(Value::Null) => Vec::new(),
         Some(other) => {
             let message = format!("items: must be a list of objects, not {}", describe(&other));
-            return findings.push(Finding::Problem(Problem::BadDocument(location.clone(), message)));
+            return findings.push(ManifestItem::Problem(Problem::BadDocument(location.clone(), message)));
         }
     };
     for (index, item) in items.into_iter().enumerate() {
@@ -168,9 +168,9 @@ mod tests {
         let lines: Vec<String> = findings(&Source::File("f.yaml".into()), text)
             .into_iter()
             .map(|finding| match finding {
-                Finding::Object(object) => format!("object {}", object.location),
-                Finding::Other(object) => format!("other {}", object.location),
-                Finding::Problem(problem) => problem.to_string(),
+                ManifestItem::Object(object) => format!("object {}", object.location),
+                ManifestItem::Other(object) => format!("other {}", object.location),
+                ManifestItem::Problem(problem) => problem.to_string(),
             })
             .collect();
         assert_eq!(lines, expected, "{text:?}");

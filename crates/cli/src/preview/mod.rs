@@ -15,7 +15,7 @@ pub use args::Args;
 
 use crate::args::Outcome;
 use crate::environment::ProcessEnvironment;
-use crate::manifest::{self, Finding, Object, Problem, Source};
+use crate::manifest::{self, ManifestItem, Object, Problem, Source};
 use crate::output::{complain, show};
 use crate::range::Range;
 use crate::validity::Checked;
@@ -63,18 +63,18 @@ fn foresee(sources: &[Source], range: Range) -> (Vec<Forecast>, Vec<Problem>) {
     let (mut forecasts, mut problems) = (Vec::new(), Vec::new());
     for finding in sources.iter().flat_map(manifest::read) {
         match finding {
-            Finding::Object(Object { location, value }) => match Checked::new(value) {
+            ManifestItem::Object(Object { location, value }) => match Checked::new(value) {
                 Ok(checked) => forecasts.push(Forecast::new(&checked, range)),
                 Err(faults) => {
                     problems
                         .extend(faults.into_iter().map(|fault| Problem::BadField(location.clone(), fault)));
                 }
             },
-            Finding::Other(Object { location, value }) => {
+            ManifestItem::Other(Object { location, value }) => {
                 let found = value["kind"].as_str().unwrap_or_default();
                 complain(&format!("note: {location}: skipped: kind {found} is not {}", names::KIND));
             }
-            Finding::Problem(problem) => problems.push(problem),
+            ManifestItem::Problem(problem) => problems.push(problem),
         }
     }
     (forecasts, problems)

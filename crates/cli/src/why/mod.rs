@@ -12,7 +12,7 @@ pub use catalog::{Catalog, Served};
 pub use progress::ProgressLine;
 
 use crate::args::Outcome;
-use crate::cluster_access::ClusterAccess;
+use crate::cluster_access::CallerCluster;
 use crate::environment::ProcessEnvironment;
 use crate::output::{complain, show};
 use anyhow::Context as _;
@@ -71,7 +71,7 @@ fn ask(args: &Args, target: &Target) -> Result<Answer, Failure> {
 
 /// Asks until there is an answer.
 async fn answer(
-    access: &ClusterAccess,
+    access: &CallerCluster,
     target: &Target,
     namespace: &str,
     kubectl: &str,

@@ -121,7 +121,7 @@ mod tests {
     use crate::cache::watch::{WatchSource, fill_from};
     use crate::transport::http::Transport;
     use five_spot_apiserver::faults::{
-        Fault, FaultPlan, FaultRule, FaultyService, RequestKind, Trigger, WatchFault,
+        FaultPlan, FaultRule, FaultyService, InjectedFault, RequestKind, Trigger, WatchFault,
     };
     use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
     use http::StatusCode;
@@ -213,14 +213,14 @@ mod tests {
         let clock = Clock::starting_at("2026-11-16T08:00:00Z".parse().expect("a timestamp"));
         let embedded = ApiServer::new(ApiServerConfig::new(clock.clone()));
         let plan = FaultPlan::new(clock, 1);
-        let refused = Fault::Refuse(StatusCode::SERVICE_UNAVAILABLE, None);
+        let refused = InjectedFault::Refuse(StatusCode::SERVICE_UNAVAILABLE, None);
         for (kind, number, fault) in [
             (RequestKind::Read, 0, refused.clone()),
             (RequestKind::Watch, 0, refused.clone()),
-            (RequestKind::Watch, 1, Fault::Watch(WatchFault::HangBefore(0))),
+            (RequestKind::Watch, 1, InjectedFault::Watch(WatchFault::HangBefore(0))),
             (RequestKind::Watch, 2, refused.clone()),
             (RequestKind::Read, 2, refused),
-            (RequestKind::Watch, 3, Fault::Watch(WatchFault::HangBefore(0))),
+            (RequestKind::Watch, 3, InjectedFault::Watch(WatchFault::HangBefore(0))),
         ] {
             plan.add(FaultRule { kind, path: String::new(), trigger: Trigger::Nth(number), fault });
         }

@@ -335,7 +335,7 @@ mod tests {
     use super::*;
     use crate::transport::http::Transport;
     use five_spot_apiserver::faults::{
-        Fault, FaultPlan, FaultRule, FaultyService, RequestKind, Trigger, WatchFault,
+        FaultPlan, FaultRule, FaultyService, InjectedFault, RequestKind, Trigger, WatchFault,
     };
     use five_spot_apiserver::{ApiServer, ApiServerConfig, Clock};
     use http::StatusCode;
@@ -357,7 +357,7 @@ mod tests {
         let clock = Clock::starting_at(start);
         let embedded = ApiServer::new(ApiServerConfig::new(clock.clone()));
         let plan = FaultPlan::new(clock, 1);
-        let fault = Fault::Watch(WatchFault::LoseEvent(0));
+        let fault = InjectedFault::Watch(WatchFault::LoseEvent(0));
         plan.add(FaultRule {
             kind: RequestKind::Watch,
             path: String::new(),
@@ -494,7 +494,7 @@ mod tests {
         assert!(!world.after(1).await.contains(&"lost".to_owned()));
         let start: jiff::Timestamp = "2026-11-16T08:45:00Z".parse().expect("a timestamp");
         let during = Trigger::Between(start, start + jiff::SignedDuration::from_mins(20));
-        let fault = Fault::Refuse(StatusCode::UNPROCESSABLE_ENTITY, None);
+        let fault = InjectedFault::Refuse(StatusCode::UNPROCESSABLE_ENTITY, None);
         world.plan.add(FaultRule { kind: RequestKind::Watch, path: String::new(), trigger: during, fault });
         assert!(world.after(60).await.contains(&"lost".to_owned()));
         assert_eq!(world.lists(), 2);

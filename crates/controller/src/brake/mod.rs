@@ -44,7 +44,7 @@ impl fmt::Debug for BrakeSettings {
 pub(crate) type Owns = Arc<dyn Fn(&ObjectKey) -> bool + Send + Sync>;
 
 /// The brake of one instance.
-pub(crate) struct Brake {
+pub(crate) struct RemovalBrake {
     limit: RemovalLimit,
     clock: ClockTrust,
     owns: Owns,
@@ -62,7 +62,7 @@ struct Counted {
     lent: Option<usize>,
 }
 
-impl Brake {
+impl RemovalBrake {
     pub(crate) fn new(settings: BrakeSettings, owns: Owns) -> Self {
         let (limit, clock) = (settings.limit, ClockTrust::new(settings.clock));
         Self { limit, clock, owns, counted: Mutex::default() }

@@ -76,13 +76,17 @@ pub struct Findings {
 impl Health {
     /// The reasons for which the controller counts as stuck; empty if it is alive.
     #[must_use]
-    pub fn ailments(&self) -> Vec<String> {
-        let mut ailments = Vec::new();
+    pub fn liveness_failures(&self) -> Vec<String> {
+        let mut liveness_failures = Vec::new();
         let watches = {
             let inner = self.lock();
-            ailments.extend(overdue("the event loop has made no progress", inner.turned, LOOP_BOUND));
-            ailments.extend(overdue("timers have not fired", inner.timer_checked, TIMER_BOUND));
-            ailments.extend(inner.working.values().filter_map(|work| {
+            liveness_failures.extend(overdue(
+                "the event loop has made no progress",
+                inner.turned,
+                LOOP_BOUND,
+            ));
+            liveness_failures.extend(overdue("timers have not fired", inner.timer_checked, TIMER_BOUND));
+            liveness_failures.extend(inner.working.values().filter_map(|work| {
                 overdue(
                     &format!("the reconcile of {} has made no progress", work.key),
                     Some(work.last()),
@@ -93,14 +97,14 @@ impl Health {
         };
         for watch in watches.iter().flat_map(|watches| watches()) {
             if let Some(idle) = watch.idle.filter(|idle| *idle > WATCH_BOUND) {
-                ailments.push(format!(
+                liveness_failures.push(format!(
                     "the watch of {} has shown no activity for {} s",
                     watch.what,
                     idle.as_secs()
                 ));
             }
         }
-        ailments
+        liveness_failures
     }
 
     /// Someone requests `/ready`.
@@ -116,7 +120,7 @@ impl Health {
     /// The reasons for which the controller is not ready; empty if it is.
     #[must_use]
     pub fn obstacles(&self) -> Vec<String> {
-        let mut obstacles = self.ailments();
+        let mut obstacles = self.liveness_failures();
         let (watches, found) = {
             let inner = self.lock();
             let found = inner.findings.values().flat_map(|findings| findings.obstacles.clone());

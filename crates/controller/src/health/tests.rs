@@ -15,7 +15,7 @@ const SECOND: Duration = Duration::from_secs(1);
 async fn one_that_has_not_begun_is_alive_and_not_ready() {
     let health = Health::default();
     advance(Duration::from_hours(1)).await;
-    assert_eq!(health.ailments(), [""; 0]);
+    assert_eq!(health.liveness_failures(), [""; 0]);
     assert_eq!(health.obstacles(), ["the controller has not opened its watches"]);
 }
 
@@ -26,7 +26,7 @@ fn what_was_found_is_an_obstacle_until_something_else_is_found() {
     assert!(health.examined("permissions", &bad));
     assert!(!health.examined("permissions", &bad), "that is no news");
     assert_eq!(health.obstacles(), ["no permission", "the controller has not opened its watches"]);
-    assert_eq!((health.ailments(), health.remarks()), (vec![], vec!["old".to_owned()]));
+    assert_eq!((health.liveness_failures(), health.remarks()), (vec![], vec!["old".to_owned()]));
     assert!(health.examined("permissions", &Findings::default()));
     assert_eq!((health.obstacles().len(), health.remarks().len()), (1, 0));
 }
@@ -36,11 +36,11 @@ async fn a_loop_that_does_not_turn_is_noticed_and_recovers() {
     let health = Health::default();
     health.turned();
     advance(LOOP_BOUND).await;
-    assert_eq!(health.ailments(), [""; 0]);
+    assert_eq!(health.liveness_failures(), [""; 0]);
     advance(SECOND).await;
-    assert_eq!(health.ailments(), ["the event loop has made no progress for 91 s"]);
+    assert_eq!(health.liveness_failures(), ["the event loop has made no progress for 91 s"]);
     health.turned();
-    assert_eq!(health.ailments(), [""; 0]);
+    assert_eq!(health.liveness_failures(), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -50,13 +50,17 @@ async fn timers_that_stop_are_noticed_and_recover() {
         // While it is polled it beats, however long that is.
         let beating = tokio::time::timeout(Duration::from_hours(1), health.check_timers());
         assert!(beating.await.is_err());
-        assert_eq!(health.ailments(), [""; 0]);
+        assert_eq!(health.liveness_failures(), [""; 0]);
     }
     advance(TIMER_BOUND + SECOND).await;
-    assert_eq!(health.ailments().len(), 1, "{:?}", health.ailments());
-    assert!(health.ailments()[0].starts_with("timers have not fired for 3"), "{:?}", health.ailments());
+    assert_eq!(health.liveness_failures().len(), 1, "{:?}", health.liveness_failures());
+    assert!(
+        health.liveness_failures()[0].starts_with("timers have not fired for 3"),
+        "{:?}",
+        health.liveness_failures()
+    );
     assert!(tokio::time::timeout(SECOND, health.check_timers()).await.is_err());
-    assert_eq!(health.ailments(), [""; 0]);
+    assert_eq!(health.liveness_failures(), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -74,13 +78,13 @@ async fn a_worker_that_hangs_is_named_and_one_that_gets_on_is_not() {
     }));
     let hung = tokio::spawn(hangs.through(async { drop(released.await) }));
     tokio::time::sleep(WORK_BOUND + SECOND).await;
-    assert_eq!(health.ailments(), ["the reconcile of shop/hangs has made no progress for 121 s"]);
+    assert_eq!(health.liveness_failures(), ["the reconcile of shop/hangs has made no progress for 121 s"]);
     release.send(()).expect("it waits");
     hung.await.expect("it ends");
-    assert_eq!(health.ailments(), [""; 0]);
+    assert_eq!(health.liveness_failures(), [""; 0]);
     slow.await.expect("it ends");
     advance(Duration::from_hours(1)).await;
-    assert_eq!(health.ailments(), [""; 0], "what has ended is not looked at");
+    assert_eq!(health.liveness_failures(), [""; 0], "what has ended is not looked at");
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,7 +97,7 @@ async fn a_worker_that_panics_or_is_cut_off_is_not_looked_at_any_more() {
     cut.abort();
     assert!(cut.await.expect_err("it was cut off").is_cancelled());
     advance(Duration::from_hours(1)).await;
-    assert_eq!(health.ailments(), [""; 0]);
+    assert_eq!(health.liveness_failures(), [""; 0]);
 }
 
 /// A health that looks at one watch, and what to change that watch with.
@@ -113,10 +117,10 @@ fn watching() -> (Health, Arc<Mutex<ManagementWatch>>) {
 #[test]
 fn a_hanging_watch_is_unhealthy_a_closed_one_not_ready() {
     let (health, watch) = watching();
-    assert_eq!((health.ailments(), health.obstacles()), (vec![], vec![]));
+    assert_eq!((health.liveness_failures(), health.obstacles()), (vec![], vec![]));
     watch.lock().unwrap().idle = Some(WATCH_BOUND + SECOND);
-    assert_eq!(health.ailments(), ["the watch of machines has shown no activity for 301 s"]);
-    assert_eq!(health.obstacles(), health.ailments());
+    assert_eq!(health.liveness_failures(), ["the watch of machines has shown no activity for 301 s"]);
+    assert_eq!(health.obstacles(), health.liveness_failures());
     // The server is down: requests to it are retried.
     *watch.lock().unwrap() = ManagementWatch {
         what: "machines".to_owned(),
@@ -124,7 +128,7 @@ fn a_hanging_watch_is_unhealthy_a_closed_one_not_ready() {
         connected: false,
         idle: Some(Duration::from_secs(29)),
     };
-    assert_eq!(health.ailments(), [""; 0]);
+    assert_eq!(health.liveness_failures(), [""; 0]);
     assert_eq!(health.obstacles(), ["the watch of machines is not connected"]);
     watch.lock().unwrap().unsynced = Some("forbidden".to_owned());
     assert_eq!(health.obstacles(), ["machines are not synced: forbidden"]);

@@ -35,7 +35,11 @@ impl LineRate {
 
     /// The rate for lines up to this level: ten times as high if that is more than information.
     pub(super) fn of_level(most_detailed: Option<LevelFilter>) -> Self {
-        if most_detailed.is_none_or(|level| level > LevelFilter::INFO) { Self::DETAILED } else { Self::NORMAL }
+        if most_detailed.is_none_or(|level| level > LevelFilter::INFO) {
+            Self::DETAILED
+        } else {
+            Self::NORMAL
+        }
     }
 }
 

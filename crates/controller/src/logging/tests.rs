@@ -324,24 +324,27 @@ fn lines_beyond_the_limit_of_a_namespace_are_counted() {
         let writer = page.clone();
         let rate = LineRate { burst: 5, per_minute: 1 };
         let filter = filter("info").into_layer_filter();
-        tracing::subscriber::with_default(limited(format, filter, rate, move || writer.clone(), false), || {
-            for number in 0..20 {
-                let span = reconcile_span("id", "greedy", &format!("m{number}"), "object changed");
-                span.in_scope(|| info!("Starting reconciliation"));
-                reconcile_span("id", "other", "m", "object changed").in_scope(|| {
-                    if number < 5 {
-                        info_span!("drain").in_scope(|| info!("elsewhere"));
-                    }
+        tracing::subscriber::with_default(
+            limited(format, filter, rate, move || writer.clone(), false),
+            || {
+                for number in 0..20 {
+                    let span = reconcile_span("id", "greedy", &format!("m{number}"), "object changed");
+                    span.in_scope(|| info!("Starting reconciliation"));
+                    reconcile_span("id", "other", "m", "object changed").in_scope(|| {
+                        if number < 5 {
+                            info_span!("drain").in_scope(|| info!("elsewhere"));
+                        }
+                    });
+                }
+                reconcile_span("id", "greedy", "m0", "object changed").in_scope(|| {
+                    warn!("refused");
+                    info!(target: crate::audit::TARGET, "Phase changed");
                 });
-            }
-            reconcile_span("id", "greedy", "m0", "object changed").in_scope(|| {
-                warn!("refused");
-                info!(target: crate::audit::TARGET, "Phase changed");
-            });
-            info!("not of a reconcile");
-            report_suppressed_lines();
-            report_suppressed_lines();
-        });
+                info!("not of a reconcile");
+                report_suppressed_lines();
+                report_suppressed_lines();
+            },
+        );
         let text = page.text();
         let count = |word: &str| text.lines().filter(|line| line.contains(word)).count();
         let counts =

@@ -2,7 +2,7 @@
 
 use crate::fixture::OperatorFixture;
 use crate::recorded_run::machine;
-use five_spot_apiserver::faults::{Fault, FaultRule, RequestKind, Trigger, WatchFault};
+use five_spot_apiserver::faults::{FaultRule, InjectedFault, RequestKind, Trigger, WatchFault};
 use http::StatusCode;
 use jiff::Timestamp;
 use serde_json::json;
@@ -14,7 +14,7 @@ fn always() -> Trigger {
 
 /// A watch that is opened like any other, and then not a word.
 fn hanging_watch(trigger: Trigger) -> FaultRule {
-    let fault = Fault::Watch(WatchFault::HangBefore(0));
+    let fault = InjectedFault::Watch(WatchFault::HangBefore(0));
     FaultRule { kind: RequestKind::Watch, path: "/scheduledmachines".to_owned(), trigger, fault }
 }
 
@@ -39,7 +39,11 @@ async fn an_api_server_that_is_away_turns_only_readiness_and_back() {
     world.lend(&machine("a", &json!({})));
     world.begin();
     tokio::time::sleep(Duration::from_secs(5)).await;
-    for fault in [Fault::DropBefore, Fault::Hang, Fault::Refuse(StatusCode::SERVICE_UNAVAILABLE, None)] {
+    for fault in [
+        InjectedFault::DropBefore,
+        InjectedFault::Hang,
+        InjectedFault::Refuse(StatusCode::SERVICE_UNAVAILABLE, None),
+    ] {
         for kind in [RequestKind::Read, RequestKind::Write, RequestKind::Watch] {
             world.faults.add(FaultRule {
                 kind,
@@ -51,7 +55,7 @@ async fn an_api_server_that_is_away_turns_only_readiness_and_back() {
         // Watches that are open stay so until the server ends them, or the transport does.
         world.wait("the watches to be lost", async || !world.health.obstacles().is_empty()).await;
         for _ in 0..60 {
-            assert_eq!(world.health.ailments(), [""; 0], "{fault:?}");
+            assert_eq!(world.health.liveness_failures(), [""; 0], "{fault:?}");
             tokio::time::sleep(Duration::from_mins(1)).await;
         }
         let obstacles = world.health.obstacles();
@@ -74,13 +78,13 @@ async fn what_is_missing_or_forbidden_is_named_until_it_is_not() {
         kind: RequestKind::Read,
         path: "/scheduledmachines".to_owned(),
         trigger: always(),
-        fault: Fault::Refuse(StatusCode::FORBIDDEN, None),
+        fault: InjectedFault::Refuse(StatusCode::FORBIDDEN, None),
     });
     world.faults.add(FaultRule {
         kind: RequestKind::Read,
         path: "/apis/cluster.x-k8s.io".to_owned(),
         trigger: always(),
-        fault: Fault::Refuse(StatusCode::NOT_FOUND, None),
+        fault: InjectedFault::Refuse(StatusCode::NOT_FOUND, None),
     });
     world.begin();
     tokio::time::sleep(Duration::from_mins(10)).await;
@@ -93,7 +97,7 @@ async fn what_is_missing_or_forbidden_is_named_until_it_is_not() {
     ] {
         assert!(obstacles.contains(part), "{part} in {obstacles}");
     }
-    assert_eq!(world.health.ailments(), [""; 0]);
+    assert_eq!(world.health.liveness_failures(), [""; 0]);
     let lines = world.log.lines();
     let failed: Vec<_> =
         lines.iter().filter(|line| line["fields"]["message"] == "Watch failed; retrying").collect();
@@ -127,9 +131,9 @@ async fn a_watch_that_keeps_hanging_turns_health_and_back() {
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(world.health.obstacles(), [""; 0], "it is listed, and its watch is open");
     tokio::time::sleep(Duration::from_mins(5)).await;
-    let ailments = world.health.ailments();
+    let liveness_failures = world.health.liveness_failures();
     let hangs = "the watch of scheduledmachines has shown no activity for 3";
-    assert!(ailments.len() == 1 && ailments[0].starts_with(hangs), "{ailments:?}");
+    assert!(liveness_failures.len() == 1 && liveness_failures[0].starts_with(hangs), "{liveness_failures:?}");
     world.faults.clear();
     // The transport gives up the one that is open after three minutes, and a server speaks at least once a minute.
     tokio::time::sleep(Duration::from_mins(4)).await;
@@ -146,7 +150,7 @@ async fn a_watch_that_hangs_once_is_reopened_in_time() {
     tokio::time::sleep(Duration::from_secs(10)).await;
     world.change("a", &json!({"killSwitch": true})).await;
     for _ in 0..60 {
-        assert_eq!(world.health.ailments(), [""; 0]);
+        assert_eq!(world.health.liveness_failures(), [""; 0]);
         tokio::time::sleep(Duration::from_secs(10)).await;
     }
     assert_eq!(world.status("a").await["phase"], "Terminated", "the news was not lost");
@@ -162,9 +166,9 @@ async fn a_worker_that_waits_for_ever_turns_health_and_back() {
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(world.health.obstacles(), [""; 0]);
     tokio::time::sleep(Duration::from_mins(2)).await;
-    let ailments = world.health.ailments();
+    let liveness_failures = world.health.liveness_failures();
     let stuck = "the reconcile of shop/a has made no progress for 1";
-    assert!(ailments.len() == 1 && ailments[0].starts_with(stuck), "{ailments:?}");
+    assert!(liveness_failures.len() == 1 && liveness_failures[0].starts_with(stuck), "{liveness_failures:?}");
     drop(held);
     world.wait("the reconcile to get on", async || world.health.obstacles().is_empty()).await;
     world.end().await;
@@ -177,11 +181,11 @@ async fn an_absent_namespace_is_watched_after_a_bad_start() {
         let mut world = OperatorFixture::with_seed("off", seed);
         world.namespaces = vec!["later".to_owned()];
         for kind in [RequestKind::Read, RequestKind::Write, RequestKind::Watch] {
-            let fault = Fault::Refuse(StatusCode::SERVICE_UNAVAILABLE, None);
+            let fault = InjectedFault::Refuse(StatusCode::SERVICE_UNAVAILABLE, None);
             world.faults.add(FaultRule { kind, path: String::new(), trigger: Trigger::PerMille(500), fault });
         }
         // Watches that are opened fail later.
-        let fault = Fault::Watch(WatchFault::HangBefore(0));
+        let fault = InjectedFault::Watch(WatchFault::HangBefore(0));
         let trigger = Trigger::PerMille(500);
         world.faults.add(FaultRule {
             kind: RequestKind::Watch,

@@ -2,7 +2,7 @@
 
 use crate::fixture::OperatorFixture;
 use crate::recorded_run::{machine, record, tenants};
-use five_spot_apiserver::faults::{Fault, FaultRule, RequestKind, Trigger};
+use five_spot_apiserver::faults::{FaultRule, InjectedFault, RequestKind, Trigger};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -196,7 +196,7 @@ async fn an_object_released_by_another_client_is_not_audited() {
         kind: RequestKind::Write,
         path: "/scheduledmachines/idle".to_owned(),
         trigger: Trigger::Between(jiff::Timestamp::MIN, jiff::Timestamp::MAX),
-        fault: Fault::Delay(std::time::Duration::from_secs(5)),
+        fault: InjectedFault::Delay(std::time::Duration::from_secs(5)),
     });
     let from = world.clock.now();
     world.remove("idle").await;
@@ -298,7 +298,7 @@ async fn a_forced_reconcile_comes_at_once_and_goes_on_counting() {
         kind: RequestKind::Write,
         path: "/remotemachines/a-infra".to_owned(),
         trigger: Trigger::Between(jiff::Timestamp::MIN, jiff::Timestamp::MAX),
-        fault: Fault::Refuse(http::StatusCode::UNPROCESSABLE_ENTITY, None),
+        fault: InjectedFault::Refuse(http::StatusCode::UNPROCESSABLE_ENTITY, None),
     });
     world.lend(&machine("a", &json!({})));
     world.begin();
@@ -341,7 +341,7 @@ async fn forced_drain_refusing(path: &str) -> OperatorFixture {
         kind: RequestKind::Write,
         path: path.to_owned(),
         trigger: Trigger::Between(jiff::Timestamp::MIN, jiff::Timestamp::MAX),
-        fault: Fault::Refuse(http::StatusCode::FORBIDDEN, None),
+        fault: InjectedFault::Refuse(http::StatusCode::FORBIDDEN, None),
     });
     world
 }

@@ -5,7 +5,7 @@
 use crate::fixture::OperatorFixture;
 use crate::recorded_run::{is_lent, machine, node, reclaim};
 use five_spot_api::ReclaimStage;
-use five_spot_apiserver::faults::{Fault, FaultRule, RequestKind, Seen, Trigger};
+use five_spot_apiserver::faults::{FaultRule, InjectedFault, RequestKind, Seen, Trigger};
 use five_spot_controller::metrics::Metrics;
 use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
@@ -111,7 +111,7 @@ async fn a_pod_that_cannot_be_deleted_is_an_error() {
         kind: RequestKind::Write,
         path: "/pods/stays".to_owned(),
         trigger: Trigger::Between(Timestamp::MIN, Timestamp::MAX),
-        fault: Fault::Refuse(StatusCode::INTERNAL_SERVER_ERROR, None),
+        fault: InjectedFault::Refuse(StatusCode::INTERNAL_SERVER_ERROR, None),
     });
     reclaim(&world, "a").await;
     world.phase("a", "EmergencyRemove").await;
@@ -139,7 +139,7 @@ async fn reclaim_until_disabling(world: &OperatorFixture) {
         kind: RequestKind::Write,
         path: OBJECT.to_owned(),
         trigger: Trigger::Between(Timestamp::MIN, Timestamp::MAX),
-        fault: Fault::Delay(WRITE_TIME),
+        fault: InjectedFault::Delay(WRITE_TIME),
     });
     reclaim(world, "a").await;
     for _ in 0..2000 {

@@ -1,7 +1,7 @@
 //! A fleet, and everything that can happen to it.
 
 use crate::fixture::{CANARY, OperatorFixture, Page, START};
-use five_spot_apiserver::faults::{Fault, FaultRule, RequestKind, Trigger};
+use five_spot_apiserver::faults::{FaultRule, InjectedFault, RequestKind, Trigger};
 use five_spot_standins::node_name;
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -123,7 +123,7 @@ async fn set_budget(world: &OperatorFixture, machine: &str, away: u32) {
 }
 
 /// A fault of writes to a path, for a period.
-fn trouble(world: &OperatorFixture, path: &str, (from, until): (&str, &str), fault: Fault) {
+fn trouble(world: &OperatorFixture, path: &str, (from, until): (&str, &str), fault: InjectedFault) {
     let (from, until) = (from.parse().expect("an instant"), until.parse().expect("an instant"));
     let trigger = Trigger::Between(from, until);
     world.faults.add(FaultRule { kind: RequestKind::Write, path: path.to_owned(), trigger, fault });
@@ -138,16 +138,16 @@ async fn run_days(mut world: OperatorFixture) -> Record {
         &json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "other", "namespace": "shop"}, "stringData": {"value": CANARY}}),
     );
     // No Machine for this one until half past nine, no event at all for a moment, and slow writes for another.
-    let refused = Fault::Refuse(StatusCode::UNPROCESSABLE_ENTITY, None);
+    let refused = InjectedFault::Refuse(StatusCode::UNPROCESSABLE_ENTITY, None);
     trouble(world, "/remotemachines/refused-infra", (START, "2026-11-16T09:30:00Z"), refused);
-    let forbidden = Fault::Refuse(StatusCode::FORBIDDEN, None);
+    let forbidden = InjectedFault::Refuse(StatusCode::FORBIDDEN, None);
     trouble(world, "/namespaces/shop/events", ("2026-11-16T09:00:00Z", "2026-11-16T09:00:01Z"), forbidden);
-    let slow = Fault::Delay(Duration::from_secs(2));
+    let slow = InjectedFault::Delay(Duration::from_secs(2));
     trouble(world, "/scheduledmachines/", ("2026-11-16T09:00:00Z", "2026-11-16T09:00:05Z"), slow);
     world.lend(&machine("shift", &json!({})));
     tenants(world, "shift", 0);
     // Without Leases for a moment, this one and the one that gets stuck are lent the same machine.
-    let forbidden = Fault::Refuse(StatusCode::FORBIDDEN, None);
+    let forbidden = InjectedFault::Refuse(StatusCode::FORBIDDEN, None);
     trouble(world, "/leases", ("2026-11-16T09:00:00Z", "2026-11-16T09:00:20Z"), forbidden);
     let mut switch = machine("switch", &json!({}));
     switch["spec"]["infrastructureSpec"]["spec"]["address"] = "stuck.example.org".into();

@@ -3,7 +3,7 @@
 
 use crate::serving::{Running, api_without_ours};
 use five_spot_api::ScheduledMachine;
-use five_spot_apiserver::faults::{Fault, FaultPlan, FaultRule, FaultyService, RequestKind, Trigger};
+use five_spot_apiserver::faults::{FaultPlan, FaultRule, FaultyService, InjectedFault, RequestKind, Trigger};
 use five_spot_apiserver::{ApiServer, Clock, serve};
 use http::StatusCode;
 use jiff::Timestamp;
@@ -72,7 +72,7 @@ async fn refused_credentials_are_retried() {
     let faults = FaultPlan::new(Clock::system(), 1);
     for kind in [RequestKind::Read, RequestKind::Write, RequestKind::Watch] {
         let trigger = Trigger::Between(Timestamp::MIN, Timestamp::MAX);
-        let fault = Fault::Refuse(StatusCode::UNAUTHORIZED, None);
+        let fault = InjectedFault::Refuse(StatusCode::UNAUTHORIZED, None);
         faults.add(FaultRule { kind, path: String::new(), trigger, fault });
     }
     let service = FaultyService::new(api.service(), faults.clone());

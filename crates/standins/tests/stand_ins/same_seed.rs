@@ -1,7 +1,9 @@
 //! The same seed gives the same writes, transitions and virtual times in the same order, with faults too.
 
 use crate::fixture::{StandInFixture, faulty_client};
-use five_spot_apiserver::faults::{Fault, FaultRule, RequestKind, RequestOutcome, Trigger, WatchFault};
+use five_spot_apiserver::faults::{
+    FaultRule, InjectedFault, RequestKind, RequestOutcome, Trigger, WatchFault,
+};
 use five_spot_apiserver::ids::Ids;
 use futures::StreamExt as _;
 use http::StatusCode;
@@ -83,18 +85,18 @@ fn rules() -> Vec<FaultRule> {
     let rule = |kind, trigger, fault| FaultRule { kind, path: String::new(), trigger, fault };
     let some = Trigger::PerMille(25);
     let mut rules: Vec<FaultRule> = [
-        Fault::DropBefore,
-        Fault::DropAfter,
-        Fault::Delay(Duration::from_millis(2700)),
-        Fault::Refuse(StatusCode::CONFLICT, None),
-        Fault::Refuse(StatusCode::TOO_MANY_REQUESTS, Some(3)),
-        Fault::Refuse(StatusCode::INTERNAL_SERVER_ERROR, None),
-        Fault::Refuse(StatusCode::SERVICE_UNAVAILABLE, None),
-        Fault::Refuse(StatusCode::GATEWAY_TIMEOUT, None),
+        InjectedFault::DropBefore,
+        InjectedFault::DropAfter,
+        InjectedFault::Delay(Duration::from_millis(2700)),
+        InjectedFault::Refuse(StatusCode::CONFLICT, None),
+        InjectedFault::Refuse(StatusCode::TOO_MANY_REQUESTS, Some(3)),
+        InjectedFault::Refuse(StatusCode::INTERNAL_SERVER_ERROR, None),
+        InjectedFault::Refuse(StatusCode::SERVICE_UNAVAILABLE, None),
+        InjectedFault::Refuse(StatusCode::GATEWAY_TIMEOUT, None),
     ]
     .map(|fault| rule(RequestKind::Write, some, fault))
     .into();
-    rules.push(rule(RequestKind::Read, Trigger::PerMille(100), Fault::StaleRead(5)));
+    rules.push(rule(RequestKind::Read, Trigger::PerMille(100), InjectedFault::StaleRead(5)));
     let on_watches = [
         WatchFault::CloseBefore(3),
         WatchFault::GoneBefore(2),
@@ -102,7 +104,7 @@ fn rules() -> Vec<FaultRule> {
         WatchFault::LoseEvent(40),
     ];
     rules.extend(
-        on_watches.map(|fault| rule(RequestKind::Watch, Trigger::PerMille(150), Fault::Watch(fault))),
+        on_watches.map(|fault| rule(RequestKind::Watch, Trigger::PerMille(150), InjectedFault::Watch(fault))),
     );
     rules
 }

@@ -22,7 +22,7 @@ pub use storage::Stored;
 use crate::binaries::Binaries;
 use crate::cluster::{Cluster, Side, kubeconfig_path};
 use crate::guard::{Janitor, ProcessIdentity};
-use crate::kubeconfig::{self, ClientError, Credentials};
+use crate::kubeconfig::{self, Credentials, TestClientError};
 use crate::manifests::ManifestError;
 use crate::pki::{self, Authority, Identity, PkiError};
 use crate::probe::Probe;
@@ -50,7 +50,7 @@ pub enum ControlPlaneError {
     Pki(#[from] PkiError),
     /// Clients.
     #[error(transparent)]
-    Client(#[from] ClientError),
+    Client(#[from] TestClientError),
     /// Manifests of Cluster API and of the providers.
     #[error(transparent)]
     Manifest(#[from] ManifestError),

@@ -16,10 +16,10 @@ use super::conduct::Book;
 use super::steps::{self, Clients};
 use crate::cluster::Cluster;
 use crate::kinds::{
-    K0S_WORKER_CONFIG, KUBEADM_CONFIG, Kind, LAB_BENCH, LAB_SUPPLY, MACHINE, REMOTE_CLUSTER, REMOTE_MACHINE,
-    STUB_CONTROL_PLANE,
+    K0S_WORKER_CONFIG, KUBEADM_CONFIG, LAB_BENCH, LAB_SUPPLY, MACHINE, REMOTE_CLUSTER, REMOTE_MACHINE,
+    STUB_CONTROL_PLANE, ThirdPartyKind,
 };
-use crate::kubeconfig::{self, ClientError};
+use crate::kubeconfig::{self, TestClientError};
 
 /// The number of objects that are processed concurrently: as many as there may be tests.
 const HANDS: usize = 16;
@@ -36,14 +36,14 @@ pub struct Provider {
 /// An object to reconcile again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Errand {
-    kind: Kind,
+    kind: ThirdPartyKind,
     namespace: String,
     name: String,
 }
 
 impl Provider {
     /// Starts the provider of all namespaces.
-    pub async fn start(management: &Cluster, workload: &Cluster) -> Result<Self, ClientError> {
+    pub async fn start(management: &Cluster, workload: &Cluster) -> Result<Self, TestClientError> {
         let client = |cluster: &Cluster| {
             let path = cluster.kubeconfig().to_path_buf();
             async move { kubeconfig::client(&std::fs::read_to_string(path).unwrap_or_default(), AGENT).await }
@@ -117,11 +117,11 @@ async fn run(clients: Clients, book: Arc<Book>) {
         .await;
 }
 
-fn errand(kind: Kind, object: &DynamicObject) -> Errand {
+fn errand(kind: ThirdPartyKind, object: &DynamicObject) -> Errand {
     Errand { kind, namespace: object.namespace().unwrap_or_default(), name: object.name_any() }
 }
 
-fn objects(kind: Kind, client: &Client) -> BoxStream<'static, DynamicObject> {
+fn objects(kind: ThirdPartyKind, client: &Client) -> BoxStream<'static, DynamicObject> {
     watcher(kind.everywhere(client), watcher::Config::default())
         .default_backoff()
         .applied_objects()

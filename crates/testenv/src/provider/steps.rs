@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::{ProviderBehaviour, StepBehaviour};
 use crate::kinds::{
-    K0S_WORKER_CONFIG, KUBEADM_CONFIG, Kind, LAB_BENCH, LAB_SUPPLY, MACHINE, REMOTE_CLUSTER, REMOTE_MACHINE,
-    STUB_CONTROL_PLANE,
+    K0S_WORKER_CONFIG, KUBEADM_CONFIG, LAB_BENCH, LAB_SUPPLY, MACHINE, REMOTE_CLUSTER, REMOTE_MACHINE,
+    STUB_CONTROL_PLANE, ThirdPartyKind,
 };
 
 /// The finalizer that keeps a `RemoteMachine` until the machine is returned.
@@ -37,7 +37,7 @@ pub fn node_name(namespace: &str, remote_machine: &str) -> String {
 
 pub(super) async fn reconcile(
     clients: &Clients,
-    kind: Kind,
+    kind: ThirdPartyKind,
     object: &DynamicObject,
     behaviour: &ProviderBehaviour,
 ) -> kube::Result<()> {
@@ -61,7 +61,7 @@ pub(super) async fn reconcile(
 
 async fn bootstrap(
     clients: &Clients,
-    kind: Kind,
+    kind: ThirdPartyKind,
     object: &DynamicObject,
     conduct: &StepBehaviour,
 ) -> kube::Result<()> {
@@ -99,7 +99,7 @@ async fn bootstrap(
 }
 
 /// The status patch that reports a step as done, in the contract of the kind.
-fn done(kind: Kind, what: &str) -> Value {
+fn done(kind: ThirdPartyKind, what: &str) -> Value {
     if [LAB_SUPPLY, LAB_BENCH].contains(&kind) {
         return json!({ "ready": true });
     }
@@ -108,7 +108,7 @@ fn done(kind: Kind, what: &str) -> Value {
 
 async fn machine(
     clients: &Clients,
-    kind: Kind,
+    kind: ThirdPartyKind,
     object: &DynamicObject,
     behaviour: &ProviderBehaviour,
 ) -> kube::Result<()> {
@@ -164,7 +164,12 @@ async fn machine(
 
 /// Creates the Node, once: a deleted Node is not created again while its machine's object exists, as the kubelet of a
 /// real machine would not register twice without a restart.
-async fn join(clients: &Clients, kind: Kind, object: &DynamicObject, provider_id: &str) -> kube::Result<()> {
+async fn join(
+    clients: &Clients,
+    kind: ThirdPartyKind,
+    object: &DynamicObject,
+    provider_id: &str,
+) -> kube::Result<()> {
     let namespace = object.namespace().unwrap_or_default();
     let name = node_name(&namespace, &object.name_any());
     if object.annotations().contains_key(JOINED_ANNOTATION) {
@@ -193,7 +198,7 @@ const JOINED_ANNOTATION: &str = "testenv.5spot.finos.org/joined";
 
 async fn release(
     clients: &Clients,
-    kind: Kind,
+    kind: ThirdPartyKind,
     object: &DynamicObject,
     behaviour: &ProviderBehaviour,
 ) -> kube::Result<()> {
@@ -234,7 +239,7 @@ fn not_ready(reason: &str) -> Value {
 /// Sets the status if it differs, so that the provider's own write does not trigger it again.
 async fn set_status(
     clients: &Clients,
-    kind: Kind,
+    kind: ThirdPartyKind,
     object: &DynamicObject,
     status: Value,
 ) -> kube::Result<()> {

@@ -15,9 +15,9 @@ use tokio::task::JoinHandle;
 use super::Entry;
 use super::projection::{Projection, difference, project};
 use crate::cluster::{Cluster, Side};
-use crate::kinds::{self, Kind};
+use crate::kinds::{self, ThirdPartyKind};
 
-const WATCHED_IN_MANAGEMENT: [Kind; 6] = [
+const WATCHED_IN_MANAGEMENT: [ThirdPartyKind; 6] = [
     kinds::MACHINE,
     kinds::CLUSTER,
     kinds::K0S_WORKER_CONFIG,
@@ -25,13 +25,18 @@ const WATCHED_IN_MANAGEMENT: [Kind; 6] = [
     kinds::REMOTE_MACHINE,
     EVENT,
 ];
-const WATCHED_IN_WORKLOAD: [Kind; 4] = [
-    Kind { group: "", version: "v1", kind: "Node", plural: "nodes" },
-    Kind { group: "", version: "v1", kind: "Pod", plural: "pods" },
-    Kind { group: "policy", version: "v1", kind: "PodDisruptionBudget", plural: "poddisruptionbudgets" },
+const WATCHED_IN_WORKLOAD: [ThirdPartyKind; 4] = [
+    ThirdPartyKind { group: "", version: "v1", kind: "Node", plural: "nodes" },
+    ThirdPartyKind { group: "", version: "v1", kind: "Pod", plural: "pods" },
+    ThirdPartyKind {
+        group: "policy",
+        version: "v1",
+        kind: "PodDisruptionBudget",
+        plural: "poddisruptionbudgets",
+    },
     EVENT,
 ];
-const EVENT: Kind = Kind { group: "", version: "v1", kind: "Event", plural: "events" };
+const EVENT: ThirdPartyKind = ThirdPartyKind { group: "", version: "v1", kind: "Event", plural: "events" };
 
 /// The record of the clusters. Dropping it ends its watches.
 #[derive(Debug)]
@@ -54,7 +59,7 @@ impl Recorder {
     }
 
     /// Watches one more kind, such as one whose CRD a test has applied.
-    pub fn watch(&self, cluster: &Cluster, kind: Kind) {
+    pub fn watch(&self, cluster: &Cluster, kind: ThirdPartyKind) {
         let entries = Arc::clone(&self.entries);
         let task = tokio::spawn(record(cluster.side(), kind, kind.everywhere(&cluster.admin()), entries));
         locked(&self.tasks).push(task);
@@ -85,7 +90,7 @@ impl Drop for Recorder {
     }
 }
 
-async fn record(side: Side, kind: Kind, api: Api<DynamicObject>, entries: Arc<Mutex<Vec<Entry>>>) {
+async fn record(side: Side, kind: ThirdPartyKind, api: Api<DynamicObject>, entries: Arc<Mutex<Vec<Entry>>>) {
     let mut known: BTreeMap<(Option<String>, String), Projection> = BTreeMap::new();
     let mut events = watcher(api, watcher::Config::default()).default_backoff().boxed();
     while let Some(event) = events.next().await {
@@ -104,7 +109,7 @@ async fn record(side: Side, kind: Kind, api: Api<DynamicObject>, entries: Arc<Mu
 }
 
 fn seen(
-    kind: Kind,
+    kind: ThirdPartyKind,
     object: &DynamicObject,
     known: &mut BTreeMap<(Option<String>, String), Projection>,
 ) -> Option<(String, String, String)> {
@@ -139,7 +144,7 @@ fn key(object: &DynamicObject) -> (Option<String>, String) {
     (object.namespace(), object.name_any())
 }
 
-fn subject(kind: Kind, object: &DynamicObject) -> String {
+fn subject(kind: ThirdPartyKind, object: &DynamicObject) -> String {
     format!("{}/{}", kind.kind, object.name_any())
 }
 

@@ -4,7 +4,7 @@ use super::nodes::reclaim;
 use crate::claims::{claim_on, until_claim};
 use crate::environment::{Environment, Impairment};
 use crate::fixtures::{override_until, window};
-use crate::kinds::{BOOTSTRAP, INFRASTRUCTURE, Kind, MACHINE, SCHEDULED_MACHINE};
+use crate::kinds::{BOOTSTRAP, INFRASTRUCTURE, MACHINE, ObjectKind, SCHEDULED_MACHINE};
 use crate::scenario::{Ending, Scenario, scenarios};
 use crate::subject::{CLUSTER_NAME, Subject, condition, is_ready};
 use anyhow::ensure;
@@ -136,7 +136,7 @@ async fn claim_is_left_behind(env: &dyn Environment) -> anyhow::Result<Ending> {
     let finalizers = json!({"metadata": {"finalizers": null}});
     env.delete(SCHEDULED_MACHINE, desk.name()).await?;
     env.patch(SCHEDULED_MACHINE, desk.name(), finalizers).await?;
-    let parts: [(Kind, String); 3] = [
+    let parts: [(ObjectKind, String); 3] = [
         (MACHINE, desk.machine()),
         (INFRASTRUCTURE, desk.infrastructure()),
         (BOOTSTRAP, names::bootstrap(desk.name())),

@@ -2,7 +2,7 @@
 
 use super::closing::Held;
 use crate::environment::{Environment, ServerState};
-use crate::kinds::Side;
+use crate::kinds::ClusterRole;
 use crate::scenario::{Ending, Scenario, scenarios};
 use anyhow::ensure;
 use serde_json::Value;
@@ -19,15 +19,15 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 const OUTAGE: Duration = Duration::from_mins(2);
 
 async fn management_is_silent_in_mid_drain(env: &dyn Environment) -> anyhow::Result<Ending> {
-    outage(env, Side::Management, ServerState::Silent).await
+    outage(env, ClusterRole::Management, ServerState::Silent).await
 }
 
 async fn workload_is_down_in_mid_drain(env: &dyn Environment) -> anyhow::Result<Ending> {
-    outage(env, Side::Workload, ServerState::Down).await
+    outage(env, ClusterRole::Workload, ServerState::Down).await
 }
 
 /// The drain continues with its original deadline and without manual action.
-async fn outage(env: &dyn Environment, side: Side, state: ServerState) -> anyhow::Result<Ending> {
+async fn outage(env: &dyn Environment, side: ClusterRole, state: ServerState) -> anyhow::Result<Ending> {
     let held = Held::in_mid_drain(env).await?;
     let machine = held.subject.machine_uid().await?;
     env.set_api_server(side, state).await?;

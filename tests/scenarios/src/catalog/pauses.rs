@@ -1,7 +1,7 @@
 //! Pauses hold the controller back until they are lifted.
 
 use crate::environment::Environment;
-use crate::kinds::{CLUSTER, Kind, MACHINE, NAMESPACE, SCHEDULED_MACHINE};
+use crate::kinds::{CLUSTER, MACHINE, NAMESPACE, ObjectKind, SCHEDULED_MACHINE};
 use crate::scenario::{Ending, Scenario, scenarios};
 use crate::subject::{CLUSTER_NAME, Subject, condition};
 use anyhow::ensure;
@@ -54,7 +54,7 @@ fn annotated(annotation: &str, value: &Value) -> Value {
 /// removed.
 async fn held(
     env: &dyn Environment,
-    (kind, name): (Kind, &str),
+    (kind, name): (ObjectKind, &str),
     pause: Value,
     lift: Value,
 ) -> anyhow::Result<Ending> {

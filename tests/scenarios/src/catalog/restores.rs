@@ -6,7 +6,7 @@ use super::upgrades::address;
 use crate::agent_configs::{agent_configs, until_agent_config};
 use crate::claims::{claim_on, until_claim};
 use crate::environment::Environment;
-use crate::kinds::{BOOTSTRAP, CLUSTER, INFRASTRUCTURE, Kind, MACHINE, SCHEDULED_MACHINE};
+use crate::kinds::{BOOTSTRAP, CLUSTER, INFRASTRUCTURE, MACHINE, ObjectKind, SCHEDULED_MACHINE};
 use crate::scenario::{Ending, Scenario, scenarios};
 use crate::subject::{CLUSTER_NAME, Subject};
 use anyhow::{Context as _, ensure};
@@ -136,7 +136,7 @@ where
 }
 
 /// Removes an object in spite of its finalizers. Its dependents stay.
-async fn take_away(env: &dyn Environment, kind: Kind, name: &str) -> anyhow::Result<()> {
+async fn take_away(env: &dyn Environment, kind: ObjectKind, name: &str) -> anyhow::Result<()> {
     env.patch(kind, name, json!({"metadata": {"finalizers": null}})).await?;
     env.delete_with(kind, name, PropagationPolicy::Orphan).await?;
     env.until_gone(kind, name).await

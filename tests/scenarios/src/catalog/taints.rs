@@ -89,7 +89,7 @@ async fn taints_while_others_change_theirs(env: &dyn Environment) -> anyhow::Res
     };
     tokio::select! {
         ours = ours => ours?,
-        theirs = hammer(env, &node, &count) => theirs?,
+        theirs = patch_repeatedly(env, &node, &count) => theirs?,
     }
     let count = *count.borrow();
     subject.until_condition("NodeTainted", "True", "Applied").await?;
@@ -107,7 +107,11 @@ async fn taints_while_others_change_theirs(env: &dyn Environment) -> anyhow::Res
 }
 
 /// Counts up in one taint, and adds and removes another one, endlessly. Any overwritten change is detected.
-async fn hammer(env: &dyn Environment, node: &str, counted: &watch::Sender<u32>) -> anyhow::Result<()> {
+async fn patch_repeatedly(
+    env: &dyn Environment,
+    node: &str,
+    counted: &watch::Sender<u32>,
+) -> anyhow::Result<()> {
     // In virtual time, the clock would not advance without a pause, and timers would not fire.
     let pause = if env.pace().is_virtual { Duration::from_secs(1) } else { Duration::from_millis(1) };
     for count in 0_u32.. {

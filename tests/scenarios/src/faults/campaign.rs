@@ -1,6 +1,6 @@
 //! Many cases of many scenarios, on all cores.
 
-use super::{Baseline, Case, Kind, Sample, cases, layouts};
+use super::{Baseline, CampaignKind, Case, Sample, cases, layouts};
 use crate::in_memory::Layout;
 use crate::scenario::Scenario;
 use anyhow::ensure;
@@ -40,7 +40,7 @@ pub struct Tally {
 
 /// A run that did not end as it should have.
 #[derive(Clone, Debug, Serialize)]
-pub struct Failure {
+pub struct FailedRun {
     /// `kind:scenario:layout:case`.
     pub case: String,
     /// The error.
@@ -53,7 +53,7 @@ pub struct Summary {
     /// By kind.
     pub kinds: BTreeMap<&'static str, Tally>,
     /// The failures.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<FailedRun>,
     /// The time it took.
     pub seconds: f64,
 }
@@ -66,14 +66,14 @@ pub struct Progress<'a> {
     /// The number of runs.
     pub runs: usize,
     /// Those of them that failed.
-    pub failures: &'a [Failure],
+    pub failures: &'a [FailedRun],
     /// The number of units done, and of all units.
     pub done: (usize, usize),
 }
 
 #[derive(Clone, Copy)]
 struct Unit {
-    kind: Kind,
+    kind: CampaignKind,
     scenario: Scenario,
     layout: Layout,
 }
@@ -116,8 +116,9 @@ impl Options {
     }
 
     fn units(&self) -> anyhow::Result<Vec<Unit>> {
-        let named: Vec<Kind> = self.kinds.iter().map(|name| name.parse()).collect::<anyhow::Result<_>>()?;
-        let kinds = if named.is_empty() { Kind::ALL.to_vec() } else { named };
+        let named: Vec<CampaignKind> =
+            self.kinds.iter().map(|name| name.parse()).collect::<anyhow::Result<_>>()?;
+        let kinds = if named.is_empty() { CampaignKind::ALL.to_vec() } else { named };
         let is_meant = |scenario: &Scenario| {
             self.scenarios.is_empty()
                 || self.scenarios.iter().any(|part| scenario.name.contains(part.as_str()))
@@ -126,14 +127,14 @@ impl Options {
         let mut units = Vec::new();
         for kind in kinds {
             for scenario in &scenarios {
-                let playable = layouts(scenario);
+                let runnable_layouts = layouts(scenario);
                 let is_meant = |layout: &Layout| self.layouts.contains(&layout.to_string());
                 let chosen = if self.only.is_some() {
-                    playable.to_vec()
+                    runnable_layouts.to_vec()
                 } else if self.layouts.is_empty() {
-                    kind.layouts(playable)
+                    kind.layouts(runnable_layouts)
                 } else {
-                    playable.iter().copied().filter(is_meant).collect()
+                    runnable_layouts.iter().copied().filter(is_meant).collect()
                 };
                 units.extend(chosen.into_iter().map(|layout| Unit { kind, scenario: *scenario, layout }));
             }
@@ -145,8 +146,8 @@ impl Options {
     }
 
     /// Runs a unit; returns the number of runs and the failures.
-    fn try_unit(&self, unit: Unit) -> (usize, Vec<Failure>) {
-        let failure = |case: &str, error: &anyhow::Error| Failure {
+    fn try_unit(&self, unit: Unit) -> (usize, Vec<FailedRun>) {
+        let failure = |case: &str, error: &anyhow::Error| FailedRun {
             case: format!("{}:{case}", unit.name()),
             error: format!("{error:#}"),
         };
@@ -171,9 +172,9 @@ impl Options {
     }
 }
 
-fn summary(results: Vec<(Unit, usize, Vec<Failure>)>, seconds: f64) -> Summary {
+fn summary(results: Vec<(Unit, usize, Vec<FailedRun>)>, seconds: f64) -> Summary {
     let mut kinds: BTreeMap<&'static str, Tally> = BTreeMap::new();
-    let mut tried: BTreeSet<(Kind, &'static str)> = BTreeSet::new();
+    let mut tried: BTreeSet<(CampaignKind, &'static str)> = BTreeSet::new();
     let mut all = Vec::new();
     for (unit, runs, failures) in results {
         let tally = kinds.entry(unit.kind.as_str()).or_default();

@@ -1,7 +1,7 @@
 //! The controller's clock is set.
 
 use super::{Baseline, Case, Judge, moments};
-use crate::history::Count;
+use crate::history::ObjectCount;
 use crate::in_memory::{ClockJump, Disturbance, Run};
 use crate::kinds::MACHINE;
 use anyhow::ensure;
@@ -75,7 +75,7 @@ pub(super) fn judge(baseline: &Baseline, disturbance: &Disturbance, run: &Run) -
     for (object, count) in run.counts.iter().filter(|(object, _)| object.starts_with(MACHINE.kind)) {
         let baseline = baseline.run.counts.get(object).copied().unwrap_or_default();
         let most = baseline.made + additional;
-        let Count { made, removed } = *count;
+        let ObjectCount { made, removed } = *count;
         ensure!(made <= most && removed <= most, "{object} came and went {count:?} instead of {baseline:?}");
     }
     Ok(())

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 /// A kind of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum CampaignKind {
     /// The controller crashes, or its connection fails, around each of its writes.
     Crashes,
     /// It crashes twice.
@@ -27,7 +27,7 @@ pub enum Kind {
     Leaders,
 }
 
-impl Kind {
+impl CampaignKind {
     /// Every one.
     pub const ALL: [Self; 9] = [
         Self::Crashes,
@@ -43,16 +43,16 @@ impl Kind {
 
     /// The layouts of a scenario in which it is tried by default. What grows with the square of the writes, and what
     /// has nothing to do with where the Nodes are, is tried in one of them.
-    pub fn layouts(self, playable: &[Layout]) -> Vec<Layout> {
+    pub fn layouts(self, runnable_layouts: &[Layout]) -> Vec<Layout> {
         match self {
             Self::Crashes
             | Self::Stale
             | Self::Watches
             | Self::Storms
             | Self::Orderings
-            | Self::Neighbours => playable.to_vec(),
+            | Self::Neighbours => runnable_layouts.to_vec(),
             Self::Pairs | Self::Clocks | Self::Leaders => {
-                playable.iter().copied().max().into_iter().collect()
+                runnable_layouts.iter().copied().max().into_iter().collect()
             }
         }
     }
@@ -73,13 +73,13 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for CampaignKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
 }
 
-impl FromStr for Kind {
+impl FromStr for CampaignKind {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> anyhow::Result<Self> {

@@ -18,8 +18,8 @@ mod storms;
 mod watches;
 
 pub use baseline::Baseline;
-pub use campaign::{Failure, Options, Progress, Summary, Tally};
-pub use kind::Kind;
+pub use campaign::{FailedRun, Options, Progress, Summary, Tally};
+pub use kind::CampaignKind;
 pub use sample::Sample;
 
 use crate::in_memory::{Disturbance, Layout, Run};
@@ -61,20 +61,20 @@ impl Case {
 }
 
 /// The cases of a kind: as many as there are, or a sample of them.
-pub fn cases(kind: Kind, baseline: &Baseline, sample: Sample) -> anyhow::Result<Vec<Case>> {
+pub fn cases(kind: CampaignKind, baseline: &Baseline, sample: Sample) -> anyhow::Result<Vec<Case>> {
     if sample.size == Some(0) {
         return Ok(Vec::new());
     }
     let all = match kind {
-        Kind::Crashes => crashes::single(baseline),
-        Kind::Pairs => return crashes::pairs(baseline, sample),
-        Kind::Stale => stale::cases(baseline, sample.seed),
-        Kind::Watches => watches::cases(baseline),
-        Kind::Storms => storms::cases(baseline, sample.seed),
-        Kind::Clocks => clocks::cases(baseline),
-        Kind::Neighbours => neighbours::cases(baseline),
-        Kind::Leaders => leaders::cases(baseline)?,
-        Kind::Orderings => return Ok(orderings::cases(baseline, sample)),
+        CampaignKind::Crashes => crashes::single(baseline),
+        CampaignKind::Pairs => return crashes::pairs(baseline, sample),
+        CampaignKind::Stale => stale::cases(baseline, sample.seed),
+        CampaignKind::Watches => watches::cases(baseline),
+        CampaignKind::Storms => storms::cases(baseline, sample.seed),
+        CampaignKind::Clocks => clocks::cases(baseline),
+        CampaignKind::Neighbours => neighbours::cases(baseline),
+        CampaignKind::Leaders => leaders::cases(baseline)?,
+        CampaignKind::Orderings => return Ok(orderings::cases(baseline, sample)),
     };
     Ok(sample.of(all))
 }

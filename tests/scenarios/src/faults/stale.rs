@@ -3,7 +3,7 @@
 use super::{Baseline, Case, Judge};
 use crate::in_memory::Disturbance;
 use crate::scenario::Controllers;
-use five_spot_apiserver::faults::{Fault, FaultRule, RequestKind, Trigger};
+use five_spot_apiserver::faults::{FaultRule, InjectedFault, RequestKind, Trigger};
 
 /// Someone else has just created a drain rule or a `DaemonSet`: its existence can only be known from a consistent read,
 /// which a real server guarantees for a read without a resource version. Reads from before our own last write are tried
@@ -27,17 +27,17 @@ pub(super) fn cases(baseline: &Baseline, seed: u64) -> Vec<Case> {
     if baseline.scenario.controllers != Controllers::One {
         return Vec::new();
     }
-    let mut faults = vec![("before-own-write", Fault::StaleBeforeOwnWrite)];
+    let mut faults = vec![("before-own-write", InjectedFault::StaleBeforeOwnWrite)];
     let name = &baseline.scenario.name;
     if !MADE_BY_OTHERS.contains(name) {
-        faults.extend([("lag-1", Fault::StaleRead(1)), ("lag-5", Fault::StaleRead(5))]);
+        faults.extend([("lag-1", InjectedFault::StaleRead(1)), ("lag-5", InjectedFault::StaleRead(5))]);
     }
     let recounts_pods = STARTED_IN_MID_RECLAIM.contains(name);
     let cases = |seed| faults.iter().map(move |(name, fault)| case(name, fault.clone(), seed, recounts_pods));
     (seed..seed + CHOICES).flat_map(cases).collect()
 }
 
-fn case(name: &str, fault: Fault, seed: u64, recounts_pods: bool) -> Case {
+fn case(name: &str, fault: InjectedFault, seed: u64, recounts_pods: bool) -> Case {
     let trigger = Trigger::PerMille(500);
     let rule = FaultRule { kind: RequestKind::Read, path: String::new(), trigger, fault };
     let disturbance = Disturbance { seed, recounts_pods, ..Disturbance::rule(rule) };

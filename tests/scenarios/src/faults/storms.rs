@@ -4,7 +4,7 @@ use super::{Baseline, Case, Judge, moments};
 use crate::environment::Write;
 use crate::in_memory::{Disturbance, Run, Storm};
 use anyhow::{Context as _, ensure};
-use five_spot_apiserver::faults::Fault;
+use five_spot_apiserver::faults::InjectedFault;
 use http::StatusCode;
 use jiff::SignedDuration;
 use std::time::Duration;
@@ -80,17 +80,17 @@ pub(super) fn cases(baseline: &Baseline, seed: u64) -> Vec<Case> {
 }
 
 /// The faults of a server or network.
-fn faults() -> Vec<(&'static str, Fault)> {
+fn faults() -> Vec<(&'static str, InjectedFault)> {
     vec![
-        ("409", Fault::Refuse(StatusCode::CONFLICT, None)),
-        ("429", Fault::Refuse(StatusCode::TOO_MANY_REQUESTS, Some(1))),
-        ("500", Fault::Refuse(StatusCode::INTERNAL_SERVER_ERROR, None)),
-        ("503", Fault::Refuse(StatusCode::SERVICE_UNAVAILABLE, None)),
-        ("504", Fault::Refuse(StatusCode::GATEWAY_TIMEOUT, None)),
-        ("misrouted", Fault::Misroute),
-        ("reset", Fault::DropBefore),
-        ("lost-reply", Fault::DropAfter),
-        ("timeout", Fault::Hang),
+        ("409", InjectedFault::Refuse(StatusCode::CONFLICT, None)),
+        ("429", InjectedFault::Refuse(StatusCode::TOO_MANY_REQUESTS, Some(1))),
+        ("500", InjectedFault::Refuse(StatusCode::INTERNAL_SERVER_ERROR, None)),
+        ("503", InjectedFault::Refuse(StatusCode::SERVICE_UNAVAILABLE, None)),
+        ("504", InjectedFault::Refuse(StatusCode::GATEWAY_TIMEOUT, None)),
+        ("misrouted", InjectedFault::Misroute),
+        ("reset", InjectedFault::DropBefore),
+        ("lost-reply", InjectedFault::DropAfter),
+        ("timeout", InjectedFault::Hang),
     ]
 }
 

@@ -3,7 +3,7 @@
 use super::{Baseline, Case, Judge};
 use crate::in_memory::{Disturbance, Run};
 use anyhow::ensure;
-use five_spot_apiserver::faults::{Fault, FaultRule, RequestKind, Trigger, WatchFault};
+use five_spot_apiserver::faults::{FaultRule, InjectedFault, RequestKind, Trigger, WatchFault};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -82,8 +82,12 @@ fn faults(event: u64) -> [(&'static str, WatchFault); 5] {
 
 fn case(baseline: &Baseline, name: String, watch: u64, fault: WatchFault) -> Case {
     let trigger = Trigger::Nth(watch);
-    let rule =
-        FaultRule { kind: RequestKind::Watch, path: String::new(), trigger, fault: Fault::Watch(fault) };
+    let rule = FaultRule {
+        kind: RequestKind::Watch,
+        path: String::new(),
+        trigger,
+        fault: InjectedFault::Watch(fault),
+    };
     let pace = match fault {
         WatchFault::LoseEvent(_) => Some(LOST),
         WatchFault::HangBefore(_) => Some(HUNG),

@@ -4,7 +4,7 @@ use crate::environment::Environment;
 use crate::fixtures::override_until;
 use crate::in_memory::InMemory;
 use crate::kinds::{
-    BUDGET, CLUSTER, INFRASTRUCTURE, Kind, MACHINE, NAMESPACE, NODE, POD, SCHEDULED_MACHINE, SECRET,
+    BUDGET, CLUSTER, INFRASTRUCTURE, MACHINE, NAMESPACE, NODE, ObjectKind, POD, SCHEDULED_MACHINE, SECRET,
 };
 use crate::subject::{CLUSTER_NAME, Subject};
 use anyhow::Context as _;
@@ -12,7 +12,7 @@ use five_spot_api::names::annotation::{
     APPLIED_TAINTS, CAPI_PAUSED, CORDONED_BY, FORCE_RECONCILE, MACHINE_HASH, PAUSED,
 };
 use five_spot_api::reclaim::{REASON, REQUESTED, REQUESTED_AT, REQUESTED_TRUE};
-use five_spot_apiserver::faults::{Fault, FaultRule, RequestKind, Trigger};
+use five_spot_apiserver::faults::{FaultRule, InjectedFault, RequestKind, Trigger};
 use five_spot_apiserver::ids::Ids;
 use five_spot_standins::{ProviderBehaviour, StepBehaviour};
 use http::StatusCode;
@@ -206,7 +206,7 @@ impl fmt::Display for Field {
 
 /// Makes requests fail with the text, which is always possible.
 fn refuse(env: &InMemory, kind: RequestKind, path: &str, code: StatusCode, text: String) -> bool {
-    let (trigger, fault) = (Trigger::PerMille(1000), Fault::RefuseSaying(code, text));
+    let (trigger, fault) = (Trigger::PerMille(1000), InjectedFault::RefuseSaying(code, text));
     env.add_fault(FaultRule { kind, path: path.to_owned(), trigger, fault });
     true
 }
@@ -218,7 +218,7 @@ fn annotated(annotations: &Value) -> Value {
 /// A condition that fails with the text.
 async fn failing(
     env: &dyn Environment,
-    kind: Kind,
+    kind: ObjectKind,
     name: &str,
     condition: &str,
     text: String,

@@ -4,7 +4,7 @@ use super::impairments::Impairments;
 use super::neighbours;
 use super::transport::{RequestFilter, Transport, broken, page_not_found, refusal};
 use crate::environment::{ServerState, WrongServer};
-use crate::kinds::Side;
+use crate::kinds::ClusterRole;
 use five_spot_apiserver::{ApiServer, BoxError, ResponseBody};
 use five_spot_cluster::{Dial, DialError, Raw, Route};
 use futures::FutureExt as _;
@@ -50,10 +50,10 @@ impl ServerAccess {
     }
 
     /// Sets the state of a server.
-    pub(super) fn set_api_server(&self, side: Side, state: ServerState) {
+    pub(super) fn set_api_server(&self, side: ClusterRole, state: ServerState) {
         match side {
-            Side::Management => self.management.send_replace(state),
-            Side::Workload => self.workload.send_replace(state),
+            ClusterRole::Management => self.management.send_replace(state),
+            ClusterRole::Workload => self.workload.send_replace(state),
         };
     }
 

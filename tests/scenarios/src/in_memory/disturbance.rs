@@ -3,7 +3,7 @@
 use super::{LeaderFaultAt, Reordering, WriteFaultAt};
 use crate::scenario::Ending;
 use five_spot_apiserver::Clock;
-use five_spot_apiserver::faults::{Fault, FaultPlan, FaultRule, RequestKind, Trigger};
+use five_spot_apiserver::faults::{FaultPlan, FaultRule, InjectedFault, RequestKind, Trigger};
 use five_spot_cluster::Now;
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub struct Storm {
     /// The failing requests per thousand.
     pub per_mille: u64,
     /// The fault.
-    pub fault: Fault,
+    pub fault: InjectedFault,
     /// The time at which it begins, counted from the start.
     pub after: Duration,
     /// The duration.

@@ -23,12 +23,12 @@ pub use disturbance::{ClockJump, Disturbance, Storm};
 pub use event_order::{EventOrder, Reordered, Reordering, SETTLES_WITHIN};
 pub use leader_fault::LeaderFaultAt;
 pub(crate) use run::in_memory;
-pub use run::{Run, Watched, run, run_cell};
+pub use run::{Run, WatchLog, run, run_cell};
 pub use setup::Layout;
 pub use write_fault::{WriteFault, WriteFaultAt};
 
 use crate::environment::{Environment, Impairment, LeaderFault, Pace, ServerState, Write, WrongServer};
-use crate::kinds::{SECRET, Side};
+use crate::kinds::{ClusterRole, SECRET};
 use crate::scenario::Controllers;
 use crate::steps::Steps;
 use controller_run::{ControllerRun, Servers};
@@ -157,8 +157,8 @@ impl InMemory {
 
     /// Ends the outages of a scenario that could not run to its end.
     fn end_outages(&self) {
-        self.access.set_api_server(Side::Management, ServerState::Up);
-        self.access.set_api_server(Side::Workload, ServerState::Up);
+        self.access.set_api_server(ClusterRole::Management, ServerState::Up);
+        self.access.set_api_server(ClusterRole::Workload, ServerState::Up);
         self.access.set_other_line(ServerState::Up);
     }
 
@@ -334,7 +334,7 @@ impl Environment for InMemory {
         futures::future::ready(Ok(self.access.kubeconfig_by_another_line())).boxed()
     }
 
-    fn set_api_server(&self, side: Side, state: ServerState) -> BoxFuture<'_, anyhow::Result<()>> {
+    fn set_api_server(&self, side: ClusterRole, state: ServerState) -> BoxFuture<'_, anyhow::Result<()>> {
         self.note_step();
         self.access.set_api_server(side, state);
         futures::future::ready(Ok(())).boxed()

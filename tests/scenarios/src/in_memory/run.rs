@@ -2,7 +2,7 @@
 
 use super::{Disturbance, InMemory, Layout, SETTLES_WITHIN};
 use crate::environment::{Environment, Write};
-use crate::history::{Count, ObjectHistory};
+use crate::history::{ObjectCount, ObjectHistory};
 use crate::matrix::Cell;
 use crate::runner::{ScenarioResult, in_order, run_and_check, run_scenario_with};
 use crate::scenario::{Controllers, Ending, Scenario};
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 /// A watch that was started, and its events.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Watched {
+pub struct WatchLog {
     /// Its path.
     pub path: String,
     /// The time at which each of its events arrived, bookmarks included.
@@ -28,13 +28,13 @@ pub struct Run {
     /// The result; `None` if it could not run to its end, where that is allowed.
     pub result: Option<ScenarioResult>,
     /// The number of times each object was created and removed.
-    pub counts: BTreeMap<String, Count>,
+    pub counts: BTreeMap<String, ObjectCount>,
     /// The writes of the controller.
     pub writes: Vec<Write>,
     /// The number of attempted writes, including those that never arrived.
     pub attempts: usize,
     /// Its watches, in the order in which they were started.
-    pub watches: Vec<Watched>,
+    pub watches: Vec<WatchLog>,
     /// Its requests other than watches and `/version`: the time, and true if a fault was the answer.
     pub asked: Vec<(Timestamp, bool)>,
     /// The lists from which a watch continued, one entry for each.
@@ -116,8 +116,8 @@ pub fn run_cell(cell: &Cell) -> anyhow::Result<()> {
     })
 }
 
-fn watches(seen: &[Seen]) -> Vec<Watched> {
-    let watched = |one: &Seen| Watched { path: what(&one.path), events: one.events.clone() };
+fn watches(seen: &[Seen]) -> Vec<WatchLog> {
+    let watched = |one: &Seen| WatchLog { path: what(&one.path), events: one.events.clone() };
     seen.iter().filter(|one| one.kind() == RequestKind::Watch).map(watched).collect()
 }
 

@@ -1,10 +1,10 @@
 //! One emergency combined with one obstacle.
 
-use super::{Emergency, Expected, Obstacle};
+use super::{Expected, MatrixEmergency, Obstacle};
 use crate::catalog::closing::hold;
 use crate::environment::{Environment, Impairment};
 use crate::fixtures::EXIT_DELAY_ANNOTATION;
-use crate::kinds::{Kind, MACHINE, NODE, SCHEDULED_MACHINE, SECRET};
+use crate::kinds::{MACHINE, NODE, ObjectKind, SCHEDULED_MACHINE, SECRET};
 use crate::scenario::Ending;
 use crate::subject::{CLUSTER_NAME, Subject};
 use anyhow::{Context as _, bail, ensure};
@@ -35,7 +35,7 @@ const STAYS: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
     /// The emergency.
-    pub emergency: Emergency,
+    pub emergency: MatrixEmergency,
     /// The obstacle.
     pub obstacle: Obstacle,
 }
@@ -66,23 +66,23 @@ impl Cell {
             hold(env, &node).await?;
         }
         let (begun, lift) = match emergency {
-            Emergency::Reclaim if obstacle.hides_node() => {
+            MatrixEmergency::Reclaim if obstacle.hides_node() => {
                 env.pod_that(&node, "slow", stops_slowly()).await?;
                 let begun = env.now();
                 emergency.begin(env, &subject, &node).await?;
                 subject.until_phase("EmergencyRemove").await?;
                 (begun, obstacle.begin(env, &subject, &node).await?)
             }
-            Emergency::FinalizerBound => {
+            MatrixEmergency::FinalizerBound => {
                 let begun = env.now();
                 emergency.begin(env, &subject, &node).await?;
                 env.sleep_until(begun + BEFORE_FINALIZER_BOUND).await;
                 (begun, obstacle.begin(env, &subject, &node).await?)
             }
-            Emergency::KillSwitch
-            | Emergency::Reclaim
-            | Emergency::Deletion
-            | Emergency::OrphaningDeletion => {
+            MatrixEmergency::KillSwitch
+            | MatrixEmergency::Reclaim
+            | MatrixEmergency::Deletion
+            | MatrixEmergency::OrphaningDeletion => {
                 let lift = obstacle.begin(env, &subject, &node).await?;
                 let begun = env.now();
                 emergency.begin(env, &subject, &node).await?;
@@ -100,7 +100,7 @@ impl Cell {
         let secret = env.kubeconfig_secret().context("there is a Secret")?;
         let text = env.kubeconfig_by_another_line().await?;
         env.patch(SECRET, &secret, json!({"stringData": {"value": text}})).await?;
-        let spec = if self.emergency == Emergency::Reclaim && self.obstacle.hides_node() {
+        let spec = if self.emergency == MatrixEmergency::Reclaim && self.obstacle.hides_node() {
             json!({"reclaim": {"podGracePeriod": "45s"}})
         } else {
             json!({})
@@ -131,7 +131,7 @@ impl Cell {
                 println!("{self}: the DELETE of the Machine was accepted after {passed:.1} s");
             }
         }
-        if self.emergency == Emergency::Reclaim {
+        if self.emergency == MatrixEmergency::Reclaim {
             let is_off = |object: &Value| object["spec"]["schedule"]["enabled"] == false;
             let bound = machine_deleted.unwrap_or_default() + Duration::from_secs(5);
             let object = (SCHEDULED_MACHINE, subject.name());
@@ -151,12 +151,12 @@ impl Cell {
     async fn converges(&self, env: &dyn Environment, subject: &Subject<'_>) -> anyhow::Result<Ending> {
         let converged = async {
             match self.emergency {
-                Emergency::KillSwitch => {
+                MatrixEmergency::KillSwitch => {
                     subject.until_phase("Terminated").await?;
                     subject.until_nothing_left().await?;
                     Ok(Ending::phase(subject.name(), "Terminated").machines(1, 1))
                 }
-                Emergency::Reclaim => {
+                MatrixEmergency::Reclaim => {
                     let object = subject.until_phase("Disabled").await?;
                     let records = object["status"]["reclaims"].as_array().cloned().unwrap_or_default();
                     // A fact of a Node that could not be recorded while the Node existed is lost with it.
@@ -166,7 +166,7 @@ impl Cell {
                     subject.until_nothing_left().await?;
                     Ok(Ending::phase(subject.name(), "Disabled").machines(1, 1))
                 }
-                Emergency::Deletion | Emergency::FinalizerBound => {
+                MatrixEmergency::Deletion | MatrixEmergency::FinalizerBound => {
                     subject.until_gone().await?;
                     subject.until_nothing_left().await?;
                     let ending = Ending::gone(subject.name()).machines(1, 1);
@@ -175,7 +175,7 @@ impl Cell {
                         || self.obstacle == Obstacle::Impaired(Impairment::Leases);
                     Ok(if may_leave_claim { ending.leaves_claim() } else { ending })
                 }
-                Emergency::OrphaningDeletion => {
+                MatrixEmergency::OrphaningDeletion => {
                     subject.until_gone().await?;
                     Ok(Ending::gone(subject.name()).machines(1, 0).orphaned())
                 }
@@ -195,7 +195,7 @@ async fn within(
     env: &dyn Environment,
     begun: Timestamp,
     bound: Duration,
-    (kind, name): (Kind, &str),
+    (kind, name): (ObjectKind, &str),
     what: &str,
     wanted: impl FnMut(&Value) -> bool + Send,
 ) -> anyhow::Result<()> {

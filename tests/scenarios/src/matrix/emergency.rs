@@ -10,7 +10,7 @@ use std::fmt;
 
 /// An emergency, which has to work whatever else is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Emergency {
+pub enum MatrixEmergency {
     /// `killSwitch: true`.
     KillSwitch,
     /// The reclaim agent requests the machine for its owner.
@@ -23,7 +23,7 @@ pub enum Emergency {
     OrphaningDeletion,
 }
 
-impl Emergency {
+impl MatrixEmergency {
     /// Every one.
     pub const ALL: [Self; 5] =
         [Self::KillSwitch, Self::Reclaim, Self::Deletion, Self::FinalizerBound, Self::OrphaningDeletion];
@@ -55,7 +55,7 @@ impl Emergency {
     }
 }
 
-impl fmt::Display for Emergency {
+impl fmt::Display for MatrixEmergency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::KillSwitch => "kill-switch",

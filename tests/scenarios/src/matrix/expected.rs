@@ -1,6 +1,6 @@
 //! The time limits of emergencies, whatever the obstacle.
 
-use super::{Emergency, Obstacle};
+use super::{MatrixEmergency, Obstacle};
 use crate::environment::Impairment;
 use std::time::Duration;
 
@@ -40,13 +40,13 @@ pub struct Expected {
 
 impl Expected {
     /// The bounds of a cell.
-    pub fn of(emergency: Emergency, obstacle: Obstacle) -> Self {
+    pub fn of(emergency: MatrixEmergency, obstacle: Obstacle) -> Self {
         let end = FINALIZER_BOUND + AT_ONCE;
         let drained = UNHINDERED_DRAIN + delayed_drain(obstacle);
         let unless_held = |is_held| if is_held { end + slowed(obstacle) } else { drained };
         let (machine_deleted, object_gone) = match emergency {
-            Emergency::KillSwitch => (Some(AT_ONCE), None),
-            Emergency::Reclaim => {
+            MatrixEmergency::KillSwitch => (Some(AT_ONCE), None),
+            MatrixEmergency::Reclaim => {
                 let waits = if holds_reclaim(obstacle) {
                     RECLAIM_BOUND
                 } else if obstacle == Obstacle::TwoHundredPods {
@@ -56,16 +56,16 @@ impl Expected {
                 };
                 (Some(waits + AT_ONCE), None)
             }
-            Emergency::Deletion => {
+            MatrixEmergency::Deletion => {
                 let is_held = holds_drain(obstacle);
                 let machine_deleted = if is_held { end } else { drained };
                 (Some(machine_deleted), Some(unless_held(is_held || holds_machine(obstacle))))
             }
-            Emergency::FinalizerBound => (Some(end), Some(unless_held(true))),
-            Emergency::OrphaningDeletion => (None, Some(unless_held(holds_release(obstacle)))),
+            MatrixEmergency::FinalizerBound => (Some(end), Some(unless_held(true))),
+            MatrixEmergency::OrphaningDeletion => (None, Some(unless_held(holds_release(obstacle)))),
         };
         // In whole seconds, as the deletion timestamp is.
-        let is_kept = emergency == Emergency::Deletion && obstacle.hides_workload();
+        let is_kept = emergency == MatrixEmergency::Deletion && obstacle.hides_workload();
         let machine_kept =
             if is_kept { FINALIZER_BOUND.saturating_sub(Duration::from_secs(1)) } else { Duration::ZERO };
         Self { machine_kept, machine_deleted, object_gone }
@@ -122,11 +122,14 @@ mod tests {
     fn a_kill_switch_is_not_delayed_and_an_orphaned_machine_stays() {
         for obstacle in Obstacle::ALL {
             let of = |emergency| Expected::of(emergency, obstacle);
-            assert_eq!(of(Emergency::KillSwitch).machine_deleted, Some(AT_ONCE), "{obstacle}");
-            assert_eq!(of(Emergency::OrphaningDeletion).machine_deleted, None, "{obstacle}");
-            assert!(of(Emergency::Reclaim).machine_deleted <= Some(RECLAIM_BOUND + AT_ONCE), "{obstacle}");
+            assert_eq!(of(MatrixEmergency::KillSwitch).machine_deleted, Some(AT_ONCE), "{obstacle}");
+            assert_eq!(of(MatrixEmergency::OrphaningDeletion).machine_deleted, None, "{obstacle}");
+            assert!(
+                of(MatrixEmergency::Reclaim).machine_deleted <= Some(RECLAIM_BOUND + AT_ONCE),
+                "{obstacle}"
+            );
             let end = FINALIZER_BOUND + AT_ONCE + slowed(obstacle);
-            assert!(of(Emergency::Deletion).object_gone <= Some(end), "{obstacle}");
+            assert!(of(MatrixEmergency::Deletion).object_gone <= Some(end), "{obstacle}");
         }
     }
 }

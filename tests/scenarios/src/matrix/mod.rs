@@ -10,12 +10,12 @@ mod expected;
 mod obstacle;
 
 pub use cell::Cell;
-pub use emergency::Emergency;
+pub use emergency::MatrixEmergency;
 pub use expected::Expected;
 pub use obstacle::Obstacle;
 
 /// Every cell.
 pub fn cells() -> Vec<Cell> {
     let of = |emergency| Obstacle::ALL.map(|obstacle| Cell { emergency, obstacle });
-    Emergency::ALL.into_iter().flat_map(of).collect()
+    MatrixEmergency::ALL.into_iter().flat_map(of).collect()
 }

@@ -2,7 +2,7 @@
 
 use super::name;
 use super::reader::{Notes, Reader};
-use crate::cluster_access::ClusterAccess;
+use crate::cluster_access::CallerCluster;
 use five_spot_api::names::{GROUP, SYSTEM_NAMESPACE};
 use five_spot_cluster::preflight::{Permission, required};
 use five_spot_diagnose::controller_config::{ControllerConfig, POD_LABEL};
@@ -40,7 +40,7 @@ const ACCOUNT: &str = "5spot-controller";
 /// The namespaces whose permissions are asked for, if the controller watches chosen ones.
 const REVIEWS: usize = 10;
 
-pub(super) async fn collect(reader: &Reader<'_>, access: &ClusterAccess) -> ControllerFacts {
+pub(super) async fn collect(reader: &Reader<'_>, access: &CallerCluster) -> ControllerFacts {
     let (pods, leases, deployments, sets) = tokio::join!(
         pods(reader, access),
         leases(reader),
@@ -89,7 +89,7 @@ async fn leases(reader: &Reader<'_>) -> Option<Vec<Lease>> {
     Some(leases.iter().map(Lease::of).collect())
 }
 
-async fn pods(reader: &Reader<'_>, access: &ClusterAccess) -> Option<Vec<ControllerPod>> {
+async fn pods(reader: &Reader<'_>, access: &CallerCluster) -> Option<Vec<ControllerPod>> {
     let path =
         format!("/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods?labelSelector={}", POD_LABEL.replace('=', "%3D"));
     let pods = reader.list_or_none(&path, &format!("Pods in namespace {SYSTEM_NAMESPACE}")).await?;
@@ -140,7 +140,7 @@ async fn scrapes(
     reader: &Reader<'_>,
     pod: &Value,
     config: &ControllerConfig,
-    access: &ClusterAccess,
+    access: &CallerCluster,
 ) -> Option<Scrapes> {
     let path = proxied(pod, config.metrics_port, "metrics");
     let what = format!("/metrics of pod {}", name(pod));

@@ -5,7 +5,7 @@ mod controller;
 mod reader;
 mod workloads;
 
-use crate::cluster_access::ClusterAccess;
+use crate::cluster_access::CallerCluster;
 use five_spot_api::names;
 use five_spot_cluster::preflight::{self, FieldDifferences};
 use five_spot_diagnose::doctor::{ClusterApi, CrdState, DoctorFacts, MachineFacts};
@@ -45,7 +45,7 @@ impl Scope {
 
 /// Reads everything that the judgement needs. `difference` is the server's clock minus this computer's.
 pub async fn collect(
-    access: &ClusterAccess,
+    access: &CallerCluster,
     scope: &Scope,
     difference: SignedDuration,
 ) -> Result<DoctorFacts, kube::Error> {
@@ -70,7 +70,7 @@ pub async fn collect(
 }
 
 /// The machines, and everything that belongs to them.
-async fn fleet(reader: &Reader<'_>, access: &ClusterAccess, scope: &Scope, facts: &mut DoctorFacts) {
+async fn fleet(reader: &Reader<'_>, access: &CallerCluster, scope: &Scope, facts: &mut DoctorFacts) {
     let (client, notes) = (reader.client(), reader.notes());
     let (definition, (cluster_api, machines), events) =
         tokio::join!(definition(client, notes), machines(reader, scope), events(reader, scope));

@@ -3,7 +3,7 @@
 
 use super::reader::{Notes, Reader, Unread};
 use super::{in_new_words, name};
-use crate::cluster_access::{ClusterAccess, object_name};
+use crate::cluster_access::{CallerCluster, object_name};
 use five_spot_api::{Phase, names};
 use five_spot_cluster::transport::workload_kubeconfig;
 use five_spot_diagnose::doctor::{AgentPod, LogLine, MachineFacts, WorkloadFacts, WorkloadKey};
@@ -40,7 +40,7 @@ struct Needs {
 
 pub(super) async fn collect(
     reader: &Reader<'_>,
-    access: &ClusterAccess,
+    access: &CallerCluster,
     machines: &[MachineFacts],
     notes: &Notes,
 ) -> BTreeMap<WorkloadKey, WorkloadFacts> {
@@ -97,7 +97,7 @@ fn note_needs(machine: &MachineFacts, needs: &mut BTreeMap<WorkloadKey, Needs>) 
 
 async fn client_of(
     reader: &Reader<'_>,
-    access: &ClusterAccess,
+    access: &CallerCluster,
     key: &WorkloadKey,
     needs: &Needs,
     notes: &Notes,

@@ -2,7 +2,7 @@
 
 use super::kubectl;
 use super::pod_answers::PodAnswers;
-use crate::cluster_access::ClusterAccess;
+use crate::cluster_access::CallerCluster;
 use crate::doctor::{Diagnosis, Scope, diagnose};
 use crate::sandbox::environment::SandboxEnvironment;
 use crate::sandbox::fleet::{InitialObject, SandboxFleet};
@@ -77,16 +77,16 @@ impl DoctorFixture {
     }
 
     /// The access of the caller.
-    pub fn access(&self) -> ClusterAccess {
+    pub fn access(&self) -> CallerCluster {
         self.access_to(self.service())
     }
 
     /// The access of a caller whose kubeconfigs of workload clusters lead to a service.
-    pub fn access_to(&self, workload: Raw) -> ClusterAccess {
+    pub fn access_to(&self, workload: Raw) -> CallerCluster {
         let clock = self.environment.clock.clone();
         let dial = Arc::new(OneCluster(workload));
         let connection = Connection::embedded(self.service(), dial, Arc::new(move || clock.now()), "5spot");
-        ClusterAccess {
+        CallerCluster {
             connection,
             default_namespace: "shop".to_owned(),
             description: "kubeconfig test".to_owned(),

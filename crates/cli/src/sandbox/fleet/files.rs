@@ -1,6 +1,6 @@
 //! The user's own machines, validated with the same messages as in `5spot preview`.
 
-use crate::manifest::{self, Finding, Object, Problem, Source};
+use crate::manifest::{self, ManifestItem, Object, Problem, Source};
 use crate::sandbox::fleet::{InitialObject, SandboxFleet};
 use crate::validity::Checked;
 use serde_json::Value;
@@ -10,17 +10,17 @@ pub fn read(sources: &[Source]) -> Result<SandboxFleet, Vec<Problem>> {
     let (mut objects, mut problems) = (Vec::new(), Vec::new());
     for finding in sources.iter().flat_map(manifest::read) {
         match finding {
-            Finding::Object(Object { location, value }) => match Checked::new(value.clone()) {
+            ManifestItem::Object(Object { location, value }) => match Checked::new(value.clone()) {
                 Ok(_) => objects.push(InitialObject { value: as_new(value), location: Some(location) }),
                 Err(faults) => {
                     problems
                         .extend(faults.into_iter().map(|fault| Problem::BadField(location.clone(), fault)));
                 }
             },
-            Finding::Other(Object { location, value }) => {
+            ManifestItem::Other(Object { location, value }) => {
                 objects.push(InitialObject { value: as_new(value), location: Some(location) });
             }
-            Finding::Problem(problem) => problems.push(problem),
+            ManifestItem::Problem(problem) => problems.push(problem),
         }
     }
     if problems.is_empty() { Ok(SandboxFleet { objects, script: Vec::new() }) } else { Err(problems) }

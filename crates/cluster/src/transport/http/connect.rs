@@ -8,7 +8,7 @@
 use super::NamespaceShare;
 use super::address::AddressRules;
 use super::limits::{ADDRESSES, CONNECT_DEADLINE, CONNECTIONS};
-use super::lookup::Lookups;
+use super::lookup::DnsLookups;
 use super::pool::{Pings, Pool, PooledBody};
 use super::protocol::{LatestProtocol, Protocol};
 use super::rate::Rate;
@@ -47,7 +47,7 @@ pub struct ConnectRules {
     /// A connection needs a permit from each: the limits of the namespace, of the cluster, and of all workload
     /// clusters together.
     connections: Vec<Arc<Semaphore>>,
-    lookups: Lookups,
+    lookups: DnsLookups,
     /// The rate at which all of them together may be read; absent if it is not limited.
     pub(super) received: Option<Rate>,
 }
@@ -55,14 +55,14 @@ pub struct ConnectRules {
 impl ConnectRules {
     /// For the management cluster: anywhere, and as often as needed.
     pub fn management() -> Self {
-        let (connections, lookups) = (Vec::new(), Lookups::unlimited());
+        let (connections, lookups) = (Vec::new(), DnsLookups::unlimited());
         Self { addresses: AddressRules::Any, connections, lookups, received: None }
     }
 
     /// For one workload cluster, which shares `connections` with the others.
     pub fn workload(addresses: AddressRules, connections: Arc<Semaphore>) -> Self {
         let connections = vec![Arc::new(Semaphore::new(CONNECTIONS)), connections];
-        Self { addresses, connections, lookups: Lookups::unlimited(), received: None }
+        Self { addresses, connections, lookups: DnsLookups::unlimited(), received: None }
     }
 
     /// The same within the share of a namespace.

@@ -17,13 +17,13 @@ pub(super) type Resolve = Arc<dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> +
 
 /// The look-ups that are permitted at the same time.
 #[derive(Clone)]
-pub(super) struct Lookups {
+pub(super) struct DnsLookups {
     resolve: Resolve,
     /// A look-up needs a permit from each, the limit of the namespace first: whoever waits for it has none of the others.
     permits: Vec<Arc<Semaphore>>,
 }
 
-impl Lookups {
+impl DnsLookups {
     /// Any number of look-ups by the resolver of the system: for the management cluster, which is trusted.
     pub(super) fn unlimited() -> Self {
         Self {
@@ -63,9 +63,9 @@ impl Lookups {
     }
 }
 
-impl fmt::Debug for Lookups {
+impl fmt::Debug for DnsLookups {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lookups").field("permits", &self.permits).finish_non_exhaustive()
+        f.debug_struct("DnsLookups").field("permits", &self.permits).finish_non_exhaustive()
     }
 }
 
@@ -80,7 +80,7 @@ mod tests {
 
     /// A resolver that never answers for some hosts.
     struct Stuck {
-        lookups: Lookups,
+        lookups: DnsLookups,
         /// The hosts for which it was asked, and has not answered.
         asked: UnboundedReceiver<String>,
         /// Ends all look-ups when it is dropped.
@@ -102,7 +102,7 @@ mod tests {
             }
             Ok(vec![SocketAddr::new([192, 0, 2, 1].into(), port)])
         });
-        Stuck { lookups: Lookups { resolve, ..Lookups::for_all() }, asked, end }
+        Stuck { lookups: DnsLookups { resolve, ..DnsLookups::for_all() }, asked, end }
     }
 
     /// A runtime with hardly more threads for blocking work than all look-ups may take.
@@ -162,7 +162,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_address_needs_no_look_up() {
-        let none = Lookups { permits: vec![Arc::new(Semaphore::new(0))], ..Lookups::unlimited() };
+        let none = DnsLookups { permits: vec![Arc::new(Semaphore::new(0))], ..DnsLookups::unlimited() };
         for (host, address) in [("10.0.0.1", "10.0.0.1:6443"), ("fd00::1", "[fd00::1]:6443")] {
             let found = none.find(host, 6443).await.expect("an address");
             assert_eq!(found, [address.parse().expect("an address")]);

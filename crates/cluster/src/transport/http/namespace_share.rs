@@ -10,7 +10,7 @@ use super::limits::{
     Limits, NAMESPACE_BUFFERED_BYTES, NAMESPACE_BYTES_PER_MINUTE, NAMESPACE_CLUSTERS, NAMESPACE_CONNECTIONS,
     NAMESPACE_KEPT_BYTES,
 };
-use super::lookup::Lookups;
+use super::lookup::DnsLookups;
 use super::rate::Rate;
 use crate::transport::repeat::Repeats;
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ const CLUSTERS_WITH_RATES: usize = 10 * NAMESPACE_CLUSTERS;
 #[derive(Debug)]
 pub struct NamespaceShare {
     pub(super) connections: Arc<Semaphore>,
-    pub(super) lookups: Lookups,
+    pub(super) lookups: DnsLookups,
     /// Bytes that are received on all connections.
     pub(super) received: Rate,
     pub(super) budget: Budget,
@@ -115,7 +115,7 @@ pub struct NamespaceShares {
     kept: Arc<Mutex<BTreeMap<String, Kept>>>,
     connections: usize,
     /// Those of all namespaces together.
-    lookups: Lookups,
+    lookups: DnsLookups,
 }
 
 impl NamespaceShares {
@@ -125,7 +125,7 @@ impl NamespaceShares {
         Self {
             kept: Arc::default(),
             connections: (connections / 2).clamp(1, NAMESPACE_CONNECTIONS),
-            lookups: Lookups::for_all(),
+            lookups: DnsLookups::for_all(),
         }
     }
 
