@@ -5,7 +5,7 @@ use crate::client::Client;
 use crate::detector::{Choice, Detector, DetectorError, DetectorKind, DetectorOutcome, Search};
 use crate::matcher::Matcher;
 use crate::probe::{Activity, SharedState};
-use crate::procfs::{Found, ProcRoot, ProcessIdentity};
+use crate::procfs::{Found, ProcRoot, ProcessKey};
 use crate::watch::{ConfigUpdate, ConfigWatch};
 use five_spot_api::reclaim::{AgentConfig, ConfigError, config_map};
 use jiff::Timestamp;
@@ -56,7 +56,7 @@ pub struct Agent {
     /// The time of the next look at the detector, while it may read command lines.
     stall_check_at: Option<Instant>,
     /// The processes whose command lines could not be read to their end.
-    left_out: Vec<ProcessIdentity>,
+    left_out: Vec<ProcessKey>,
     /// The request that is on its way to the API server.
     request: Option<JoinHandle<()>>,
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::procfs::ProcessIdentity;
+use crate::procfs::ProcessKey;
 use crate::procfs::tests::Program;
 use five_spot_api::reclaim::AgentConfig;
 use std::sync::mpsc;
@@ -158,7 +158,7 @@ fn a_command_line_that_cannot_be_read_is_named_and_left_out() {
     let command_line = root.path().join("7/cmdline");
     std::fs::remove_file(&command_line).expect("a file");
     assert!(std::process::Command::new("mkfifo").arg(&command_line).status().expect("mkfifo").success());
-    let search = |left_out: &[ProcessIdentity]| {
+    let search = |left_out: &[ProcessKey]| {
         let config = AgentConfig { match_argv_substrings: vec!["needle".into()], ..AgentConfig::default() };
         let mut search = Search::new(root.path(), Matcher::new(&config), SOON).expect("the folder");
         search.scanner.leave_out(left_out);

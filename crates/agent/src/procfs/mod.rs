@@ -112,16 +112,16 @@ impl ProcRoot {
     }
 
     /// Identifies the process that has this number now.
-    pub fn identify(&self, pid: u32) -> ProcessIdentity {
+    pub fn identify(&self, pid: u32) -> ProcessKey {
         let mut content = [0; 1024];
         let read = read_file(self.as_fd(), &format!("{pid}/stat"), &mut content);
-        ProcessIdentity { pid, started: read.ok().and_then(|length| started(&content[..length])) }
+        ProcessKey { pid, started: read.ok().and_then(|length| started(&content[..length])) }
     }
 }
 
 /// A process, told from a later one with the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProcessIdentity {
+pub struct ProcessKey {
     /// The process id.
     pub pid: u32,
     /// The time of its start in clock ticks since the start of the machine; `None` if it is not known.

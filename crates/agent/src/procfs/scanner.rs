@@ -2,7 +2,7 @@
 
 use super::process::CHUNK_BYTES;
 use super::{
-    MemoryRead, ProcRoot, ProcessFiles, ProcessIdentity, ProcfsError, cpu_clock, last_pid, pids::PidList,
+    MemoryRead, ProcRoot, ProcessFiles, ProcessKey, ProcfsError, cpu_clock, last_pid, pids::PidList,
     read_file,
 };
 use crate::matcher::{MatchSource, Matcher};
@@ -61,7 +61,7 @@ pub struct Scanner {
     is_incomplete: bool,
     memory_read: MemoryRead,
     /// The processes whose memory is not read.
-    left_out: Vec<ProcessIdentity>,
+    left_out: Vec<ProcessKey>,
 }
 
 impl Scanner {
@@ -88,7 +88,7 @@ impl Scanner {
     }
 
     /// Never reads the command lines of these processes. Their names are looked at as before.
-    pub fn leave_out(&mut self, processes: &[ProcessIdentity]) {
+    pub fn leave_out(&mut self, processes: &[ProcessKey]) {
         self.left_out = processes.to_vec();
     }
 

@@ -487,10 +487,10 @@ fn a_process_left_out_is_told_from_the_next_of_its_number() {
     write("stat", "7 (x) S 1 1 1 0 -1 64 0 0 0 0 1 1 0 0 20 0 1 0 500 0 0\n");
     let mut scanner = Scanner::new(ProcRoot::open(root.path()).expect("the folder"));
     let matcher = matcher(&[], &["needle"]);
-    assert_eq!(scanner.root().identify(7), ProcessIdentity { pid: 7, started: Some(500) });
-    scanner.leave_out(&[ProcessIdentity { pid: 7, started: Some(500) }]);
+    assert_eq!(scanner.root().identify(7), ProcessKey { pid: 7, started: Some(500) });
+    scanner.leave_out(&[ProcessKey { pid: 7, started: Some(500) }]);
     assert_eq!(scanner.look(&matcher).expect("a look"), None);
-    scanner.leave_out(&[ProcessIdentity { pid: 7, started: Some(499) }]);
+    scanner.leave_out(&[ProcessKey { pid: 7, started: Some(499) }]);
     assert_eq!(scanner.look(&matcher).expect("a look").expect("a match").pid, 7);
     let itself = ProcRoot::open(Path::new("/proc")).expect("/proc").identify(std::process::id());
     assert!(itself.started.is_some_and(|ticks| ticks > 0));

@@ -105,7 +105,7 @@ async fn an_agent_killed_before_its_annotation_writes_it_later() {
     assert_eq!(host.probe(&server).await.0, Some(0), "the socket of the one before is replaced");
 }
 
-/// What an agent has requested it does not remember: the owner's program that still runs is a reason to request it again.
+/// An agent does not remember what it has requested: the owner's program that still runs is a reason to request it again.
 #[tokio::test]
 async fn an_agent_that_is_killed_after_it_annotated_does_so_again() {
     let server = Server::start().await;

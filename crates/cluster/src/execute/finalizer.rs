@@ -1,7 +1,7 @@
 //! Our finalizer on the `ScheduledMachine`, beside those of others.
 
 use crate::execute::job::{Job, Warrant};
-use crate::execute::outcome::{Acted, ActionOutcome};
+use crate::execute::outcome::Acted;
 use crate::transport::operation::Verb;
 use five_spot_api::names::FINALIZER;
 use kube::ResourceExt;
@@ -40,8 +40,6 @@ impl Job<'_> {
         let cached =
             self.caches.objects.get(self.key).filter(|item| item.view.view.uid.as_str() == self.uid());
         let known = cached.and_then(|item| Some((item.version, patched(&item.view.finalizers()?)?)));
-        // An object that is gone has no finalizers.
-        self.change_object(verb, known, |object| patched(object.finalizers())).await?;
-        Ok(ActionOutcome::Done)
+        self.change_object(verb, known, |object| patched(object.finalizers())).await
     }
 }

@@ -37,27 +37,24 @@ impl Job<'_> {
             };
             (item.version, without_schedule(handling.override_up))
         });
-        let is_there = self
-            .change_object(Verb::DisableSchedule, known, |object| {
-                let field = |path: &str| object.data.pointer(path);
-                let enabled = field("/spec/schedule/enabled").and_then(Value::as_bool).unwrap_or(true);
-                let overridden = field("/spec/override/state").is_some_and(|state| state == "up");
-                (enabled || overridden).then(|| without_schedule(overridden))
-            })
-            .await?;
-        if is_there { Ok(ActionOutcome::Done) } else { Err(SkipReason::ObjectGone.into()) }
+        self.change_object(Verb::DisableSchedule, known, |object| {
+            let field = |path: &str| object.data.pointer(path);
+            let enabled = field("/spec/schedule/enabled").and_then(Value::as_bool).unwrap_or(true);
+            let overridden = field("/spec/override/state").is_some_and(|state| state == "up");
+            (enabled || overridden).then(|| without_schedule(overridden))
+        })
+        .await
     }
 
     /// Changes the object by a merge patch. The UID and the version that the patch was made for go with it, so that nothing
     /// that someone else writes meanwhile is lost, and another object of the same name stays as it is: after a conflict the
-    /// object is read, and the patch is made again. `known` is a version with its patch, and spares the first read. Returns
-    /// false if the object is gone.
+    /// object is read, and the patch is made again. `known` is a version with its patch, and spares the first read.
     pub(super) async fn change_object(
         &self,
         verb: Verb,
         mut known: Option<(String, Value)>,
         change: impl Fn(&DynamicObject) -> Option<Value>,
-    ) -> Result<bool, Unfinished> {
+    ) -> Acted {
         let api = self.caches.api(&self.key.namespace, &our_resource());
         let mut attempt = 0;
         loop {
@@ -74,7 +71,7 @@ impl Job<'_> {
             match or_absent(api.patch(&self.key.name, &parameters, &Patch::Merge(patch)).await) {
                 Ok(changed) => {
                     self.keep_object(changed.as_ref());
-                    return Ok(changed.is_some());
+                    return changed.map(|_| ActionOutcome::Done).ok_or_else(|| SkipReason::ObjectGone.into());
                 }
                 Err(kube::Error::Api(status)) if status.code == 409 && attempt < ATTEMPTS => attempt += 1,
                 Err(error) => return Err(CallError::new(self.on_object(verb), error).into()),

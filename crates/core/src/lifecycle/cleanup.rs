@@ -18,6 +18,10 @@ pub(super) fn of_object(situation: &Situation<'_>, draft: &mut Draft) {
         }
         return;
     };
+    if let Some(deadline) = removal::cleanup_deadline(situation) {
+        // From then on a pause of Cluster API no longer holds the object back.
+        draft.wake(situation, deadline);
+    }
     if !object.has_finalizer {
         // The garbage collector deletes what still exists, once no finalizer of others is left. An emergency does not wait
         // for that.
@@ -25,10 +29,6 @@ pub(super) fn of_object(situation: &Situation<'_>, draft: &mut Draft) {
             draft.actions.clear();
         }
         return;
-    }
-    if let Some(deadline) = removal::cleanup_deadline(situation) {
-        // From then on a pause of Cluster API no longer holds the object back.
-        draft.wake(situation, deadline);
     }
     if deletion.orphan {
         // Nothing is deleted, so nothing has to be confirmed.
