@@ -14,6 +14,7 @@ use crate::urgency::{Emergency, Urgency};
 use crate::worker_slots::WorkerSlots;
 use crate::{RunError, Settings, logging};
 use five_spot_cluster::cache::{self, ChangeCause, ChangeReceiver, ClusterSettings};
+use five_spot_cluster::transport::http::WriteGuard;
 use five_spot_cluster::{Connection, ObjectKey};
 use five_spot_core::Fingerprint;
 use futures::FutureExt;
@@ -41,6 +42,10 @@ const LAST_WORK: Duration = Duration::from_millis(1500);
 
 /// The same with a Lease: another instance may wait for it, and it is released afterwards.
 const LAST_WORK_WITH_LEASE: Duration = Duration::from_millis(600);
+
+/// The time in which reconciles in flight may still begin a write before the Lease is released. The rest of
+/// [`LAST_WORK_WITH_LEASE`] is for writes that are on their way: the next instance must not work beside them.
+const LAST_WRITES: Duration = Duration::from_millis(300);
 
 /// The wait after a reconcile that panicked.
 const AFTER_PANIC: Duration = Duration::from_mins(5);
@@ -85,7 +90,11 @@ pub async fn run(
             (guarded, Some(role))
         }
     };
-    let has_lease = role.is_some() || settings.shards.is_some();
+    let last_writes = (role.is_some() || settings.shards.is_some()).then(CancellationToken::new);
+    let connection = match &last_writes {
+        None => connection,
+        Some(end) => connection.with_write_guard(Arc::new(EndOfWrites(end.clone()))),
+    };
     let (connection, role, assignment) = match settings.shards {
         None => (connection, role, Assignment::default()),
         Some(shards) => {
@@ -107,7 +116,7 @@ pub async fn run(
         concurrency: settings.concurrency,
         role,
         assignment,
-        has_lease,
+        last_writes,
         reasons: BTreeMap::new(),
         workers: JoinSet::new(),
         running: BTreeMap::new(),
@@ -132,6 +141,15 @@ pub async fn run(
     Ok(())
 }
 
+/// The guard that permits no write once the program is about to release its Lease.
+struct EndOfWrites(CancellationToken);
+
+impl WriteGuard for EndOfWrites {
+    fn check(&self) -> Result<(), &'static str> {
+        if self.0.is_cancelled() { Err("this instance is being stopped") } else { Ok(()) }
+    }
+}
+
 /// The event loop: it owns the queue, and starts the workers.
 struct EventLoop {
     reconciler: Reconciler,
@@ -140,7 +158,8 @@ struct EventLoop {
     role: Option<watch::Receiver<Role>>,
     /// The objects that this instance works on.
     assignment: Assignment,
-    has_lease: bool,
+    /// Ends all writes before a Lease is released; absent if there is none.
+    last_writes: Option<CancellationToken>,
     queue: Queue<ObjectKey>,
     /// The first reason for which a key was queued since it was last taken. A key without one is taken because it is due.
     reasons: BTreeMap<ObjectKey, &'static str>,
@@ -203,15 +222,26 @@ impl EventLoop {
                 }
             }
         }
-        let last_work = if self.has_lease { LAST_WORK_WITH_LEASE } else { LAST_WORK };
-        let rest = async { while self.workers.join_next().await.is_some() {} };
-        if timeout(last_work, rest).await.is_err() {
+        if !self.finishes_in_time().await {
             tracing::warn!(
                 left = self.workers.len(),
                 "stopped with reconciles in flight; the next start continues them"
             );
             self.workers.shutdown().await;
         }
+    }
+
+    /// Lets the reconciles in flight finish. Returns false if some do not.
+    async fn finishes_in_time(&mut self) -> bool {
+        let (workers, last_writes) = (&mut self.workers, &self.last_writes);
+        let rest = async { while workers.join_next().await.is_some() {} };
+        tokio::pin!(rest);
+        let Some(last_writes) = last_writes else { return timeout(LAST_WORK, rest).await.is_ok() };
+        if timeout(LAST_WRITES, &mut rest).await.is_ok() {
+            return true;
+        }
+        last_writes.cancel();
+        timeout(LAST_WORK_WITH_LEASE - LAST_WRITES, rest).await.is_ok()
     }
 
     fn is_standby(&self) -> bool {

@@ -95,8 +95,8 @@ impl Link {
         let delay = referee.delay();
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let sent = async move {
-            referee.judge(&self.shared, (self.shard, self.process), method, &path).await;
             tokio::time::sleep(delay).await;
+            referee.judge(&self.shared, (self.shard, self.process), method, &path).await;
             self.carry_out(request).await
         };
         let answer = tokio::spawn(sent).await??;

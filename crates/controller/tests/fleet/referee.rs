@@ -1,5 +1,4 @@
-//! Compares each write to an object with the Leases of all instances at the moment at which it is sent. What is on its way
-//! when the work is cut off may land after the Lease was released; only the policy of `deploy/ha` prevents that.
+//! Compares each write to an object with the Leases of all instances at the moment at which the API server carries it out.
 
 use crate::cluster::object_of;
 use crate::instance::Shared;
@@ -87,7 +86,7 @@ impl Referee {
         Duration::from_millis(self.random.lock().expect("no panic").below(LONGEST_DELAY))
     }
 
-    /// Notes a write that its sender had no right to, at the moment at which it is sent.
+    /// Notes a write that its sender had no right to, at the moment at which it lands.
     pub async fn judge(&self, server: &Shared, sender: (Shard, usize), method: Method, path: &str) {
         let Some(name) = object_of(path).filter(|_| method != Method::GET) else { return };
         let list = Request::get(LEASES).body(Vec::new()).expect("a request");
