@@ -40,12 +40,12 @@ const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(1);
 /// action.
 const LAST_WORK: Duration = Duration::from_millis(1500);
 
-/// The same with a Lease: another instance may wait for it, and it is released afterwards.
-const LAST_WORK_WITH_LEASE: Duration = Duration::from_millis(600);
-
-/// The time in which reconciles in flight may still begin a write before the Lease is released. The rest of
-/// [`LAST_WORK_WITH_LEASE`] is for writes that are on their way: the next instance must not work beside them.
+/// The time in which reconciles in flight may still begin a write if there is a Lease, for which another instance may wait.
 const LAST_WRITES: Duration = Duration::from_millis(300);
+
+/// The time after that for writes that are on their way. Then the Lease is released, and the next instance must not work beside
+/// them.
+const LAST_ANSWERS: Duration = Duration::from_millis(300);
 
 /// The wait after a reconcile that panicked.
 const AFTER_PANIC: Duration = Duration::from_mins(5);
@@ -241,7 +241,7 @@ impl EventLoop {
             return true;
         }
         last_writes.cancel();
-        timeout(LAST_WORK_WITH_LEASE - LAST_WRITES, rest).await.is_ok()
+        timeout(LAST_ANSWERS, rest).await.is_ok()
     }
 
     fn is_standby(&self) -> bool {

@@ -25,14 +25,8 @@ const AT_A_TIME: usize = 8;
 /// The pause between two changes of a Secret that objects name.
 const SECRET_CHANGES_EVERY: Duration = Duration::from_millis(100);
 
-/// Objects whose kubeconfigs name servers that the controller must not connect to, and a word of the condition that says so;
-/// empty if the address is known only when the controller connects, so that it reads like every other failure to connect.
-pub(crate) const REFUSED: &[(&str, &str)] = &[
-    ("metadata-address", "--workload-cidr"),
-    ("metadata-number", ""),
-    ("metadata-ipv6", "--workload-cidr"),
-    ("unverified", "--allow-insecure-workloads"),
-];
+/// Objects whose kubeconfigs name servers that the controller must not connect to.
+const REFUSED: [&str; 4] = ["metadata-address", "metadata-number", "metadata-ipv6", "unverified"];
 
 /// The attack, which ends on drop.
 pub(crate) struct Attacker {
@@ -79,9 +73,9 @@ impl Attacker {
         }
         // One machine for all of these objects, so that they affect each other.
         let shared = context.address();
-        for (name, _) in REFUSED {
+        for name in REFUSED {
             tenant.create_secret(kubeconfig_secret(name)).await?;
-            tenant.lend((*name).to_owned(), (*name).to_owned(), &shared).await?;
+            tenant.lend(name.to_owned(), name.to_owned(), &shared).await?;
         }
         for number in 0..LARGE_SECRETS {
             let name = format!("large-{number}");
@@ -111,14 +105,6 @@ impl Attacker {
     /// The objects of the attacker, as they are now.
     pub(crate) async fn objects(&self) -> anyhow::Result<Vec<DynamicObject>> {
         Ok(self.tenant.objects().list(&ListParams::default()).await?.items)
-    }
-
-    /// The names of the objects whose servers close every connection before they answer.
-    pub(crate) fn unreachable(&self) -> Vec<String> {
-        let closes = |(number, (attack, _)): (usize, &(Attack, HostileServer))| {
-            matches!(attack, Attack::CloseAfter(_)).then(|| format!("hostile-{number}"))
-        };
-        self.servers.iter().enumerate().filter_map(closes).collect()
     }
 
     /// All requests to hostile servers, by their first lines.

@@ -65,6 +65,12 @@ async fn lend_and_return(bare: &Bare) -> TestResult {
              --serviceaccount={SYSTEM_NAMESPACE}:{ACCOUNT}"
         ))
         .await?;
+    kubectl
+        .ok(&format!(
+            "create rolebinding 5spot-management-nodes --clusterrole=5spot-kubeconfig-reader \
+             --serviceaccount={SYSTEM_NAMESPACE}:{ACCOUNT} --namespace=default"
+        ))
+        .await?;
     let cluster = bare.control_plane().management();
     let identity = ServiceAccountIdentity::from_manifests(cluster, &[], SYSTEM_NAMESPACE, ACCOUNT).await?;
     let flags = ["--management-nodes-namespace=default"];

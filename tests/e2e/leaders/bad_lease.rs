@@ -10,7 +10,7 @@ use five_spot_testenv::test_clusters::TestContext;
 use five_spot_testenv::tests;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::{LEASE, is_leader};
@@ -52,7 +52,9 @@ async fn a_lease_that_is_forbidden_or_written_by_others_is_reported(_: Arc<TestC
     ensure!(!is_leader(&other).await?, "there is one leader");
 
     // Another program takes the Lease: its holder has no random part, and it has no duration.
-    let leases: Api<Lease> = Api::namespaced(bare.admin(), SYSTEM_NAMESPACE);
+    // Not typed: no type holds every time that the API server accepts.
+    let resource = ApiResource::erase::<Lease>(&());
+    let leases: Api<DynamicObject> = Api::namespaced_with(bare.admin(), SYSTEM_NAMESPACE, &resource);
     let taken = json!({"spec": {"holderIdentity": "some-operator", "leaseDurationSeconds": null}});
     leases.patch(LEASE, &PatchParams::default(), &Patch::Merge(taken)).await?;
     one.logged_with("Lost the Lease: it names another holder", &["some-operator"]).await?;

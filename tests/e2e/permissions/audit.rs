@@ -21,8 +21,8 @@ use serde_json::Value;
 use super::namespaced;
 
 /// Scenarios that remove a permission or a namespace for a while, so that requests are refused on purpose.
-/// The last five are cells of the emergency matrix, with the names as in their namespaces.
-const REFUSED_ON_PURPOSE: [&str; 8] = [
+/// The last six are cells of the emergency matrix, with the names as in their namespaces.
+const REFUSED_ON_PURPOSE: [&str; 9] = [
     "double-loan-is-found",
     "taints-wait-and-fail",
     "namespace-deleted",
@@ -31,6 +31,7 @@ const REFUSED_ON_PURPOSE: [&str; 8] = [
     "events-refus",
     "leases-refus",
     "capi-webhook",
+    "orphaning-deletion-stat",
 ];
 
 /// Fails if a request was refused, if a request was not covered by the shipped roles, and, if every test has
