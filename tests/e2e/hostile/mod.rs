@@ -119,9 +119,12 @@ async fn attack(clusters: &Arc<TestClusters>, context: &TestContext, victim: &mu
     victim.is_never_reclaimed().await?;
     let tenants = [context.namespace(), hostile.namespace()];
     let in_management = writes_since(context.management(), places[0])?;
-    // The Leases of claims and of the instance are the controller's own.
-    let is_own =
-        |write: &AuditRecord| write.object.resource == "leases" && write.object.namespace == SYSTEM_NAMESPACE;
+    // The Leases of claims and of the instance are the controller's own, and so are the events about itself and the reviews of
+    // its permissions when it starts again.
+    let is_own = |write: &AuditRecord| match write.object.resource.as_str() {
+        "leases" | "events" => write.object.namespace == SYSTEM_NAMESPACE,
+        resource => resource == "selfsubjectaccessreviews",
+    };
     let is_tenants = |write: &AuditRecord| tenants.contains(&write.object.namespace.as_str());
     ensure_only(&in_management, |write| is_own(write) || is_tenants(write))?;
     // The names of the victim's Nodes start with its namespace.
